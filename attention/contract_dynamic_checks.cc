@@ -1,0 +1,122 @@
+#include "attention/contract_dynamic_checks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/check.h"
+
+namespace tidewheel {
+namespace {
+
+// int32 sums and differences as XLA and numpy compute them.
+int32_t WrappingAdd(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) +
+                              static_cast<uint32_t>(b));
+}
+int32_t WrappingSubtract(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) -
+                              static_cast<uint32_t>(b));
+}
+
+// (a + b - 1) // b of int32 arrays. XLA divides by zero without a fault: the
+// quotient is -1 and the remainder is the dividend, and JAX's floor division
+// takes one more off where the signs differ and the remainder is not 0.
+int32_t WrappingCeilDivide(int32_t a, int32_t b) {
+  const int32_t dividend = WrappingSubtract(WrappingAdd(a, b), 1);
+  if (b == 0) return dividend == 0 ? -1 : -2;
+  const int32_t quotient = dividend / b;
+  return dividend % b < 0 ? quotient - 1 : quotient;
+}
+
+// `4` of dtype int32 as repr() prints it.
+std::string Element(int64_t value, absl::string_view dtype,
+                    ArraySpelling spelling) {
+  return spelling == ArraySpelling::kJax
+             ? absl::StrCat("Array(", value, ", dtype=", dtype, ")")
+             : absl::StrCat("np.", dtype, "(", value, ")");
+}
+std::string Element(int32_t value, ArraySpelling spelling) {
+  return Element(value, "int32", spelling);
+}
+
+// jnp.max makes a jax array of numpy ones too, so the two values of this check
+// print alike in both spellings.
+JaxVerdict CheckPagesPerSeq(const DynamicValues& values) {
+  if (values.kv_lens.empty()) {
+    return JaxError{
+        "ValueError",
+        "zero-size array to reduction operation max which has no identity"};
+  }
+  const int32_t max_kv_len = *std::ranges::max_element(values.kv_lens);
+  const int32_t min_pages = WrappingCeilDivide(max_kv_len, values.page_size);
+  if (values.pages_per_seq >= min_pages) return std::nullopt;
+  return JaxError{
+      "ValueError",
+      absl::StrCat(
+          "pages_per_seq=", values.pages_per_seq,
+          " must be greater or equal to min_pages_per_seq=",
+          Element(min_pages, ArraySpelling::kJax),
+          " given max_kv_len=", Element(max_kv_len, ArraySpelling::kJax),
+          " and page_size=", values.page_size, ".")};
+}
+
+// cu_q_lens[num_seqs[0]]. A negative index counts from the end in both
+// libraries; beyond that numpy raises, and JAX takes the nearest element.
+JaxVerdict CheckTotalQueryTokens(const DynamicValues& values,
+                                 ArraySpelling spelling) {
+  const auto size = static_cast<int64_t>(values.cu_q_lens.size());
+  int64_t index = values.num_seqs;
+  if (index < 0) index += size;
+  if (index < 0 && spelling == ArraySpelling::kNumpy) {
+    return JaxError{
+        "IndexError",
+        absl::StrCat("index ", values.num_seqs,
+                     " is out of bounds for axis 0 with size ", size)};
+  }
+  index = std::clamp<int64_t>(index, 0, size - 1);
+  const int32_t total = values.cu_q_lens[static_cast<size_t>(index)];
+  if (total <= values.max_num_batched_tokens) return std::nullopt;
+  return JaxError{
+      "ValueError",
+      absl::StrCat("Total q tokens ", total,
+                   " must be less or equal to max_num_batched_tokens=",
+                   values.max_num_batched_tokens, ".")};
+}
+
+}  // namespace
+
+JaxVerdict CheckDynamicValues(const DynamicValues& values,
+                              ArraySpelling spelling) {
+  TIDEWHEEL_CHECK_GE(values.max_num_seqs, 0);
+  TIDEWHEEL_CHECK_GE(values.page_size, 0);
+  TIDEWHEEL_CHECK_EQ(std::ssize(values.kv_lens), values.max_num_seqs);
+  TIDEWHEEL_CHECK_EQ(std::ssize(values.cu_q_lens),
+                     int64_t{values.max_num_seqs} + 1);
+  if (values.num_seqs > values.max_num_seqs) {
+    return JaxError{
+        "ValueError",
+        absl::StrCat(
+            "num_seqs[0]=",
+            Element(values.num_seqs, values.num_seqs_dtype, spelling),
+            " must be less or equal to max_num_seqs=", values.max_num_seqs)};
+  }
+  if (JaxVerdict error = CheckPagesPerSeq(values)) return error;
+  if (JaxVerdict error = CheckTotalQueryTokens(values, spelling)) return error;
+  for (int64_t row = 0; row < values.num_seqs; ++row) {
+    const auto i = static_cast<size_t>(row);
+    const int32_t q_len =
+        WrappingSubtract(values.cu_q_lens[i + 1], values.cu_q_lens[i]);
+    const int32_t kv_len = values.kv_lens[i];
+    if (q_len <= kv_len) continue;
+    return JaxError{
+        "ValueError",
+        absl::StrCat("q_len=", Element(q_len, spelling),
+                     " must be less or equal to kv_len=",
+                     Element(kv_len, spelling), " at sequence ", row, ".")};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tidewheel
