@@ -21,20 +21,20 @@ namespace tidewheel::internal {
 
 }  // namespace tidewheel::internal
 
-#define TIDEWHEEL_CHECK(condition)                                         \
-  do {                                                                     \
-    if (!(condition)) [[unlikely]] {                                       \
-      ::tidewheel::internal::CheckFailed(__FILE__, __LINE__, #condition);  \
-    }                                                                      \
+#define TIDEWHEEL_CHECK(condition)                                        \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]] {                                      \
+      ::tidewheel::internal::CheckFailed(__FILE__, __LINE__, #condition); \
+    }                                                                     \
   } while (false)
 
-#define TIDEWHEEL_CHECK_OP(left, op, right)                                \
-  do {                                                                     \
-    if (!((left)op(right))) [[unlikely]] {                                 \
-      ::tidewheel::internal::CheckFailed(                                  \
-          __FILE__, __LINE__, #left " " #op " " #right,                    \
-          static_cast<long long>(left), static_cast<long long>(right));    \
-    }                                                                      \
+#define TIDEWHEEL_CHECK_OP(left, op, right)                             \
+  do {                                                                  \
+    if (!((left)op(right))) [[unlikely]] {                              \
+      ::tidewheel::internal::CheckFailed(                               \
+          __FILE__, __LINE__, #left " " #op " " #right,                 \
+          static_cast<long long>(left), static_cast<long long>(right)); \
+    }                                                                   \
   } while (false)
 
 #define TIDEWHEEL_CHECK_EQ(left, right) TIDEWHEEL_CHECK_OP(left, ==, right)

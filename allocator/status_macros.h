@@ -10,9 +10,9 @@
 
 // Returns the status of `expression` from the enclosing function unless it is
 // OK.
-#define TIDEWHEEL_RETURN_IF_ERROR(expression)           \
-  do {                                                  \
-    absl::Status tidewheel_status = (expression);       \
+#define TIDEWHEEL_RETURN_IF_ERROR(expression)            \
+  do {                                                   \
+    absl::Status tidewheel_status = (expression);        \
     if (!tidewheel_status.ok()) return tidewheel_status; \
   } while (false)
 

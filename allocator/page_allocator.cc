@@ -1,0 +1,447 @@
+#include "allocator/page_allocator.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/check.h"
+#include "allocator/status_macros.h"
+
+namespace tidewheel {
+namespace {
+
+absl::Status CheckPositive(absl::string_view name, int64_t value) {
+  if (value > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, "; it must be at least 1"));
+}
+
+// The page table must fit the memory that the kernel reads it from.
+absl::Status CheckScalarMemory(const PageAllocator::Options& options) {
+  if (!options.smem_bytes.has_value()) return absl::OkStatus();
+  const int64_t limit = *options.smem_bytes;
+  const int64_t need =
+      PageTableSmemBytes(options.max_num_seqs, options.pages_per_seq);
+  if (need <= limit) return absl::OkStatus();
+  const int64_t max_len =
+      int64_t{options.pages_per_seq} * int64_t{options.page_size};
+  const std::optional<int32_t> page_size = SmallestPageSizeThatFits(
+      options.max_num_seqs, max_len, options.page_size, limit);
+  const int32_t rows = LargestMaxNumSeqs(options.pages_per_seq, limit);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a page table of max_num_seqs ", options.max_num_seqs,
+      " x pages_per_seq ", options.pages_per_seq, " needs ", need,
+      " bytes of scalar memory, more than the ", limit,
+      " bytes that a TPU core has; ",
+      page_size.has_value()
+          ? absl::StrCat("raise page_size from ", options.page_size, " to ",
+                         *page_size, " (pages_per_seq ",
+                         (max_len + *page_size - 1) / *page_size, ")")
+          : "no page_size is large enough",
+      rows > 0 ? absl::StrCat(", or lower max_num_seqs to ", rows) : ""));
+}
+
+absl::Status CheckOptions(const PageAllocator::Options& options) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckPositive("page_size", options.page_size));
+  TIDEWHEEL_RETURN_IF_ERROR(
+      CheckPositive("max_num_seqs", options.max_num_seqs));
+  TIDEWHEEL_RETURN_IF_ERROR(
+      CheckPositive("pages_per_seq", options.pages_per_seq));
+  if (options.total_num_pages < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "total_num_pages is ", options.total_num_pages,
+        "; at least 2 are needed, since page 0 is the null page and is never "
+        "lent"));
+  }
+  if (options.max_isolation_keys < 0 || options.max_pins < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_isolation_keys is ", options.max_isolation_keys,
+        " and max_pins is ", options.max_pins, "; neither may be negative"));
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t entries =
+      int64_t{options.max_num_seqs} * int64_t{options.pages_per_seq};
+  if (entries > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_num_seqs ", options.max_num_seqs, " x pages_per_seq ",
+        options.pages_per_seq, " is a page table of ", entries,
+        " entries; at most ", kMost, " can be indexed, so lower either"));
+  }
+  const int64_t row_tokens =
+      int64_t{options.pages_per_seq} * int64_t{options.page_size};
+  if (row_tokens > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pages_per_seq ", options.pages_per_seq, " x page_size ",
+        options.page_size, " is a sequence of ", row_tokens,
+        " tokens; at most ", kMost, " can be indexed, so lower either"));
+  }
+  return CheckScalarMemory(options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PageAllocator>> PageAllocator::Create(
+    const Options& options) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckOptions(options));
+  return std::unique_ptr<PageAllocator>(new PageAllocator(options));
+}
+
+// Without the prefix cache the index keeps room for one page only.
+PageAllocator::PageAllocator(const Options& options)
+    : options_(options),
+      pool_(options.total_num_pages),
+      table_(options.max_num_seqs, options.pages_per_seq),
+      index_({options.enable_prefix_cache ? options.total_num_pages : 1,
+              options.page_size, options.hash_seed, options.hash_mask}),
+      roots_(options.max_isolation_keys, index_),
+      rows_(static_cast<size_t>(options.max_num_seqs)),
+      pins_(static_cast<size_t>(options.max_pins)) {
+  copies_.reserve(static_cast<size_t>(options.max_num_seqs));
+}
+
+void PageAllocator::HashPages(std::span<const int32_t> tokens,
+                              int32_t isolation, int32_t first_page,
+                              int32_t end_page,
+                              std::span<uint64_t> hashes) const {
+  const size_t page_size = static_cast<size_t>(options_.page_size);
+  uint64_t hash =
+      first_page == 0 ? roots_.root_hash(isolation) : hashes[first_page - 1];
+  for (int32_t page = first_page; page < end_page; ++page) {
+    hash = index_.HashPage(
+        hash, tokens.subspan(static_cast<size_t>(page) * page_size, page_size));
+    hashes[page] = hash;
+  }
+}
+
+PageAllocator::PrefixMatch PageAllocator::Match(const Content& content,
+                                                const PrefixMatch& hint) const {
+  PrefixMatch match{roots_.root(content.isolation), 0};
+  if (!options_.enable_prefix_cache || content.tokens.empty()) return match;
+  if (hint.num_pages > 0 && index_.serial(hint.last.page) == hint.last.serial) {
+    match = hint;
+  }
+  const size_t from = static_cast<size_t>(match.num_pages);
+  const size_t page_size = static_cast<size_t>(options_.page_size);
+  const size_t end =
+      std::min(content.hashes.size(), (content.tokens.size() - 1) / page_size);
+  if (from >= end) return match;
+  int32_t more = 0;
+  match.last =
+      index_.FindLongest(match.last, content.hashes.subspan(from, end - from),
+                         content.tokens.subspan(from * page_size), more);
+  match.num_pages += more;
+  return match;
+}
+
+int32_t PageAllocator::NumCachedOnPath(PageId last, int32_t num_pages) const {
+  // A page's parent is lent if the page is, so the cached ones come last.
+  int32_t cached = 0;
+  for (PageId page = last; cached < num_pages && pool_.is_cached(page);
+       page = index_.parent(page)) {
+    ++cached;
+  }
+  return cached;
+}
+
+int32_t PageAllocator::PagesToAdmit(const AdmitOptions& options) const {
+  const int32_t length = std::max(options.num_tokens, options.promised_tokens);
+  return CeilDiv(length) - options.match.num_pages +
+         NumCachedOnPath(options.match.last.page, options.match.num_pages);
+}
+
+std::optional<int32_t> PageAllocator::TryAdmit(const AdmitOptions& options) {
+  const PrefixMatch& match = options.match;
+  const int32_t pages_now = CeilDiv(options.num_tokens);
+  TIDEWHEEL_CHECK_LE(match.num_pages, pages_now);
+  TIDEWHEEL_CHECK_LE(pages_now, options_.pages_per_seq);
+  if (match.num_pages > 0) {
+    TIDEWHEEL_CHECK_EQ(index_.serial(match.last.page), match.last.serial);
+  }
+  if (table_.num_rows() == options_.max_num_seqs ||
+      PagesToAdmit(options) + options.headroom_pages > num_unpromised()) {
+    return std::nullopt;
+  }
+  const int32_t row = table_.AppendRow();
+  const std::span<PageId> entries = table_.AppendPages(row, pages_now);
+  PageId page = match.last.page;
+  for (int32_t i = match.num_pages - 1; i >= 0; --i) {
+    pool_.AddReference(page);
+    entries[i] = page;
+    page = index_.parent(page);
+  }
+  for (int32_t i = match.num_pages; i < pages_now; ++i) {
+    entries[i] = TakePage();
+  }
+  rows_[row] = {0, match.num_pages, options.promised_tokens > 0, 0};
+  AddPromise(row, std::max(CeilDiv(options.promised_tokens) - pages_now, 0));
+  return row;
+}
+
+void PageAllocator::AddPromise(int32_t row, int32_t pages) {
+  rows_[row].promised += pages;
+  promised_ += pages;
+}
+
+PageId PageAllocator::TakePage() {
+  if (pool_.num_free() == 0) {
+    const PageId oldest = pool_.OldestCached();
+    TIDEWHEEL_CHECK_NE(oldest, kNullPage);
+    index_.Erase(oldest);
+    pool_.Discard(oldest);
+    ++pages_evicted_;
+  }
+  ++pages_taken_;
+  return pool_.Acquire();
+}
+
+bool PageAllocator::DropPage(PageId page) {
+  const bool published = options_.enable_prefix_cache && index_.contains(page);
+  const bool last =
+      pool_.DropReference(page, published ? PagePool::Afterlife::kCached
+                                          : PagePool::Afterlife::kFree);
+  if (last && !copies_.empty()) ForgetCopiesTo(page);
+  return last;
+}
+
+bool PageAllocator::TailNeedsCopy(int32_t row) const {
+  if (rows_[row].tail_tokens == 0) return false;
+  const PageId tail = table_.pages(row).back();
+  return pool_.reference_count(tail) > 1 ||
+         (options_.enable_prefix_cache && index_.contains(tail));
+}
+
+int32_t PageAllocator::PagesToExtend(int32_t row, int32_t new_len) const {
+  return std::max(CeilDiv(new_len) - table_.num_pages(row), 0) +
+         (TailNeedsCopy(row) ? 1 : 0);
+}
+
+bool PageAllocator::TryExtend(int32_t row, int32_t new_len) {
+  TIDEWHEEL_CHECK_LE(CeilDiv(new_len), options_.pages_per_seq);
+  const int32_t need = PagesToExtend(row, new_len);
+  const int32_t from_promise = std::min(need, rows_[row].promised);
+  if (need - from_promise > num_unpromised()) return false;
+  if (TailNeedsCopy(row)) {
+    if (copies_.size() == copies_.capacity()) return false;
+    CopyTail(row);
+  }
+  rows_[row].tail_tokens = 0;
+  for (int32_t i = table_.num_pages(row); i < CeilDiv(new_len); ++i) {
+    table_.AppendPage(row, TakePage());
+  }
+  AddPromise(row, -from_promise);
+  return true;
+}
+
+void PageAllocator::CopyTail(int32_t row) {
+  const int32_t column = table_.num_pages(row) - 1;
+  const PageId source = table_.pages(row)[column];
+  const PageId target = TakePage();
+  // The row's reference to the source passes to the copy.
+  copies_.push_back({source, target, rows_[row].tail_tokens});
+  table_.ReplacePage(row, column, target);
+}
+
+void PageAllocator::ForgetCopiesTo(PageId target) {
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    if (copies_[i].target != target) continue;
+    const PageId source = copies_[i].source;
+    copies_.erase(copies_.begin() + static_cast<ptrdiff_t>(i));
+    DropPage(source);
+    return;
+  }
+}
+
+void PageAllocator::CompleteCopies() {
+  // Targets first: a source that is freed now may be another copy's target,
+  // and none of these is to be forgotten any more.
+  for (PageCopy& copy : copies_) copy.target = kNullPage;
+  for (size_t i = 0; i < copies_.size(); ++i) DropPage(copies_[i].source);
+  copies_.clear();
+}
+
+void PageAllocator::Truncate(int32_t row, int32_t new_len) {
+  TIDEWHEEL_CHECK_LE(new_len, capacity(row));
+  TIDEWHEEL_CHECK_GE(new_len, 0);
+  const int32_t kept = CeilDiv(new_len);
+  int32_t given_back = 0;
+  while (table_.num_pages(row) > kept) {
+    if (DropPage(table_.PopPage(row))) ++given_back;
+  }
+  Row& state = rows_[row];
+  if (state.keeps_promise) AddPromise(row, given_back);
+  state.num_published =
+      std::min(state.num_published, new_len / options_.page_size);
+  state.tail_tokens = new_len % options_.page_size;
+}
+
+std::optional<int32_t> PageAllocator::TryFork(int32_t row, int32_t num_tokens,
+                                              int32_t promised_tokens) {
+  TIDEWHEEL_CHECK_LE(num_tokens, capacity(row));
+  const int32_t shared = CeilDiv(num_tokens);
+  const int32_t tail_tokens = num_tokens % options_.page_size;
+  int32_t promised = 0;
+  if (promised_tokens > 0) {
+    promised = std::max(CeilDiv(promised_tokens) - shared, 0) +
+               (tail_tokens > 0 ? 1 : 0);
+  }
+  if (table_.num_rows() == options_.max_num_seqs ||
+      promised > num_unpromised()) {
+    return std::nullopt;
+  }
+  const int32_t child = table_.AppendRow();
+  const std::span<PageId> entries = table_.AppendPages(child, shared);
+  for (int32_t i = 0; i < shared; ++i) {
+    entries[i] = table_.pages(row)[i];
+    pool_.AddReference(entries[i]);
+  }
+  rows_[child] = {
+      0, std::min(rows_[row].num_published, num_tokens / options_.page_size),
+      promised_tokens > 0, tail_tokens};
+  AddPromise(child, promised);
+  return child;
+}
+
+PrefixIndex::Node PageAllocator::NodeBefore(int32_t row, int32_t column,
+                                            int32_t isolation) const {
+  if (column == 0) return roots_.root(isolation);
+  const PageId page = table_.pages(row)[column - 1];
+  return {index_.serial(page), page};
+}
+
+void PageAllocator::Publish(int32_t row, const Content& content,
+                            int32_t committed_len) {
+  if (!options_.enable_prefix_cache) return;
+  TIDEWHEEL_CHECK(copies_.empty());
+  TIDEWHEEL_CHECK_LE(committed_len, capacity(row));
+  const int32_t end = committed_len / options_.page_size;
+  int32_t& published = rows_[row].num_published;
+  while (published < end && PublishPage(row, published, content)) ++published;
+}
+
+bool PageAllocator::PublishPage(int32_t row, int32_t column,
+                                const Content& content) {
+  const size_t page_size = static_cast<size_t>(options_.page_size);
+  const PrefixIndex::Node parent = NodeBefore(row, column, content.isolation);
+  const std::span<const int32_t> tokens = content.tokens.subspan(
+      static_cast<size_t>(column) * page_size, page_size);
+  const PageId page = table_.pages(row)[column];
+  const PageId twin = index_.Find(parent, content.hashes[column], tokens).page;
+  if (twin == page) return true;
+  if (twin == kNullPage) {
+    index_.Insert(parent, page, content.hashes[column], tokens);
+    return true;
+  }
+  // Both hold the same KV. Sharing the twin frees a page and keeps the rule
+  // that a page in use has its parents in use. A page that a fork shares stays:
+  // the fork's later pages would then hang on a twin that it does not hold.
+  if (pool_.reference_count(page) > 1) return false;
+  pool_.AddReference(twin);
+  table_.ReplacePage(row, column, twin);
+  DropPage(page);
+  return true;
+}
+
+void PageAllocator::Release(int32_t row) {
+  // Last page first: a page is then always released before its parent, and the
+  // cached list evicts children before parents.
+  while (table_.num_pages(row) > 0) DropPage(table_.PopPage(row));
+  AddPromise(row, -rows_[row].promised);
+  const int32_t last = table_.num_rows() - 1;
+  SwapRows(row, last);
+  table_.RemoveLastRow();
+  rows_[last] = {};
+}
+
+void PageAllocator::SwapRows(int32_t a, int32_t b) {
+  if (a == b) return;
+  table_.SwapRows(a, b);
+  std::swap(rows_[a], rows_[b]);
+}
+
+void PageAllocator::DropPath(PageId last, int32_t num_pages) {
+  PageId page = last;
+  for (int32_t i = 0; i < num_pages; ++i) {
+    const PageId parent = index_.parent(page);
+    DropPage(page);
+    page = parent;
+  }
+}
+
+absl::StatusOr<PageAllocator::Pin> PageAllocator::PinPrefix(
+    const Content& content) {
+  int32_t num_pages = 0;
+  PrefixIndex::Node last{};
+  if (options_.enable_prefix_cache) {
+    last = index_.FindLongest(roots_.root(content.isolation), content.hashes,
+                              content.tokens, num_pages);
+  }
+  if (num_pages == 0) {
+    return absl::NotFoundError(
+        absl::StrCat("no page of this prefix of ", content.tokens.size(),
+                     " tokens is cached; run a request with it first"));
+  }
+  size_t handle = 0;
+  while (handle < pins_.size() && pins_[handle].in_use) ++handle;
+  if (handle == pins_.size()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("all ", options_.max_pins,
+                     " pins are held; unpin one or raise max_pins"));
+  }
+  const int32_t cached = NumCachedOnPath(last.page, num_pages);
+  if (cached > num_unpromised()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "pinning takes ", cached, " cached pages but only ", num_unpromised(),
+        " are not promised to running sequences; try again later"));
+  }
+  PageId page = last.page;
+  for (int32_t i = 0; i < num_pages; ++i, page = index_.parent(page)) {
+    pool_.AddReference(page);
+  }
+  pins_[handle] = {true, last.page, num_pages};
+  return Pin{static_cast<int32_t>(handle), num_pages * options_.page_size};
+}
+
+void PageAllocator::Unpin(int32_t handle) {
+  TIDEWHEEL_CHECK_GE(handle, 0);
+  TIDEWHEEL_CHECK_LT(handle, options_.max_pins);
+  TIDEWHEEL_CHECK(pins_[handle].in_use);
+  DropPath(pins_[handle].last, pins_[handle].num_pages);
+  pins_[handle] = {};
+}
+
+absl::Status PageAllocator::ResetPrefixCache(ResetMode mode) {
+  const int32_t held = index_.size() - pool_.num_cached();
+  if (held > 0 && mode == ResetMode::kRefuseWhileInUse) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the prefix cache can not be reset while ", held,
+        " of its pages are held by running sequences or pins; wait for them "
+        "or force the reset"));
+  }
+  // A pin's path is known by the index only, so it goes first; its handle stays
+  // valid and names nothing.
+  for (PinnedPath& pin : pins_) {
+    DropPath(pin.last, pin.num_pages);
+    pin.last = kNullPage;
+    pin.num_pages = 0;
+  }
+  while (pool_.OldestCached() != kNullPage) {
+    pool_.Discard(pool_.OldestCached());
+  }
+  index_.Clear();
+  roots_.RenewRoots();
+  for (Row& row : rows_) row.num_published = 0;
+  return absl::OkStatus();
+}
+
+PageAllocator::Stats PageAllocator::stats() const {
+  return {pool_.total_num_pages() - 1,
+          pool_.num_free(),
+          pool_.num_cached(),
+          pool_.num_lent(),
+          promised_,
+          pages_taken_,
+          pages_evicted_};
+}
+
+}  // namespace tidewheel

@@ -1,0 +1,253 @@
+// PageAllocator: KV pages for the rows of a page table, shared by prefix.
+//
+// The facade over PagePool (states), PageTable (the kernel's operand),
+// PrefixIndex (contents) and IsolationRoots (who may share). It decides and
+// keeps books; it never touches KV itself, but lists the page copies that a
+// backend must do. It knows nothing of requests, time or devices.
+//
+// Life of a row:
+//   1. Match finds the cached pages of a prompt; TryAdmit takes a row, those
+//      pages and new ones, and may promise more.
+//   2. TryExtend takes pages for a longer sequence, Truncate gives them back.
+//   3. Publish, after the step that wrote them, lets others find full pages.
+//   4. Release gives all pages back; published ones stay cached.
+//
+// A *promise* is a number of pages that a row may still take without being
+// refused; pages promised to one are not lent to another. Every call does all
+// that it says or changes nothing.
+//
+//     [ free | cached (nobody's, may be found again) | lent: rows, pins ]
+//       `----- available, of which promised -----'
+//
+// Invariants (CheckInvariants): those of the parts; free + cached + lent =
+// total - 1; references = rows and pins and copies that name a page; promised
+// <= available; a lent or cached page's parent is indexed, so eviction from
+// the cached list's head never orphans a page.
+//
+// Single-threaded. O(1) a page taken or given back, whatever the pool's size.
+// Nothing allocates after Create, but for AcquireIsolation.
+
+#ifndef TIDEWHEEL_ALLOCATOR_PAGE_ALLOCATOR_H_
+#define TIDEWHEEL_ALLOCATOR_PAGE_ALLOCATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/isolation_roots.h"
+#include "allocator/page_pool.h"
+#include "allocator/page_table.h"
+#include "allocator/prefix_index.h"
+
+namespace tidewheel {
+
+class PageAllocator {
+ public:
+  struct Options {
+    int32_t total_num_pages = 0;  // the null page included
+    int32_t page_size = 0;        // tokens
+    int32_t max_num_seqs = 0;     // rows of the page table
+    int32_t pages_per_seq = 0;    // columns of the page table
+    bool enable_prefix_cache = true;
+    // Isolation keys that are kept apart at one time, besides the empty one.
+    int32_t max_isolation_keys = 256;
+    int32_t max_pins = 64;
+    uint64_t hash_seed = 0;             // see PrefixIndex
+    uint64_t hash_mask = ~uint64_t{0};  // see PrefixIndex
+    std::optional<int64_t> smem_bytes;  // of a TPU; absent: no such limit
+  };
+
+  // What a row's pages hold or will hold.
+  struct Content {
+    std::span<const int32_t> tokens;
+    std::span<const uint64_t> hashes;  // of each full page, see HashPages
+    int32_t isolation = IsolationRoots::kShared;
+  };
+
+  // The cached pages that a prompt begins with.
+  struct PrefixMatch {
+    PrefixIndex::Node last;  // serial 0: nothing matched yet
+    int32_t num_pages = 0;
+  };
+
+  struct AdmitOptions {
+    PrefixMatch match;
+    int32_t num_tokens = 0;       // slots to take now, those matched included
+    int32_t promised_tokens = 0;  // the length up to which pages are promised
+    int32_t headroom_pages = 0;   // must stay available and unpromised
+  };
+
+  struct PageCopy {
+    PageId source = kNullPage;
+    PageId target = kNullPage;
+    int32_t num_tokens = 0;  // the first slots of the page
+  };
+
+  struct Pin {
+    int32_t handle = -1;
+    int32_t num_tokens = 0;
+  };
+
+  enum class ResetMode { kRefuseWhileInUse, kForce };
+
+  struct Stats {
+    int32_t total_pages = 0;  // without the null page
+    int32_t free_pages = 0;
+    int32_t cached_pages = 0;
+    int32_t lent_pages = 0;
+    int32_t promised_pages = 0;
+    int64_t pages_taken = 0;    // since Create
+    int64_t pages_evicted = 0;  // of those, taken from the cache
+  };
+
+  // Errors: InvalidArgument that names value, limit and remedy, among them a
+  // page table that the scalar memory can not hold.
+  static absl::StatusOr<std::unique_ptr<PageAllocator>> Create(
+      const Options& options);
+
+  PageAllocator(const PageAllocator&) = delete;
+  PageAllocator& operator=(const PageAllocator&) = delete;
+  // CHECKs nothing: rows may still be in use when a server shuts down.
+  ~PageAllocator() = default;
+
+  // A slot for the isolation key of a request; see IsolationRoots.
+  std::optional<int32_t> TryAcquireIsolation(const IsolationKey& key) {
+    return roots_.TryAcquire(key);
+  }
+  void ReleaseIsolation(int32_t isolation) { roots_.Release(isolation); }
+
+  // Fills hashes[first_page, end_page) of a sequence whose earlier ones are
+  // there. REQUIRES: tokens cover end_page pages.
+  void HashPages(std::span<const int32_t> tokens, int32_t isolation,
+                 int32_t first_page, int32_t end_page,
+                 std::span<uint64_t> hashes) const;
+
+  // The longest cached prefix of content.tokens, leaving at least one token to
+  // compute. `hint` is an earlier answer for the same content: what it found is
+  // not compared again while it is still cached. Changes nothing.
+  PrefixMatch Match(const Content& content, const PrefixMatch& hint) const;
+
+  // Available pages that such an admission takes or promises.
+  int32_t PagesToAdmit(const AdmitOptions& options) const;
+  // The new row, at the end of the table; nothing if rows or pages lack.
+  // REQUIRES: options.match is still cached, match <= num_tokens <=
+  // pages_per_seq * page_size.
+  std::optional<int32_t> TryAdmit(const AdmitOptions& options);
+
+  // Available pages that TryExtend takes.
+  int32_t PagesToExtend(int32_t row, int32_t new_len) const;
+  // Slots for tokens [0, new_len) of which the row will write those past the
+  // ones that it was truncated or forked at. False if pages lack.
+  // REQUIRES: new_len <= pages_per_seq * page_size.
+  bool TryExtend(int32_t row, int32_t new_len);
+
+  // Keeps the pages of the first `new_len` tokens. What a row gives back to the
+  // pool is promised to it again if it has a promise.
+  void Truncate(int32_t row, int32_t new_len);
+
+  // A row that shares the first num_tokens of `row`; its next write into a
+  // partial last page copies that page first. Nothing if rows or pages lack.
+  // REQUIRES: `row` has pages for num_tokens.
+  std::optional<int32_t> TryFork(int32_t row, int32_t num_tokens,
+                                 int32_t promised_tokens);
+
+  // Lets others find the row's full pages among its first `committed_len`
+  // tokens, which the device has written. A page whose twin is already
+  // published is exchanged for the twin; where a fork shares it, it and what
+  // follows stays unpublished for now. REQUIRES: no copy is pending.
+  void Publish(int32_t row, const Content& content, int32_t committed_len);
+
+  // Gives back all pages, last first, and removes the row; the last row takes
+  // its number.
+  void Release(int32_t row);
+
+  void SwapRows(int32_t a, int32_t b);
+
+  // Copies to do before anything is written, in this order. Their sources are
+  // held until CompleteCopies.
+  std::span<const PageCopy> pending_copies() const { return copies_; }
+  void CompleteCopies();
+
+  // Keeps the longest cached prefix of content.tokens (full pages) from being
+  // evicted. Errors: NotFound if none is cached, ResourceExhausted if max_pins
+  // are held or the pages are promised to rows.
+  absl::StatusOr<Pin> PinPrefix(const Content& content);
+  // REQUIRES: the handle is held.
+  void Unpin(int32_t handle);
+
+  // Forgets all cached content. Errors: FailedPrecondition while rows or pins
+  // hold published pages, unless forced.
+  absl::Status ResetPrefixCache(ResetMode mode);
+
+  const PageTable& table() const { return table_; }
+  void ClearChanges() { table_.ClearChanges(); }
+  int32_t page_size() const { return options_.page_size; }
+  const Options& options() const { return options_; }
+  // Pages that can be lent now: free or cached, and promised to nobody.
+  int32_t num_unpromised() const {
+    return pool_.num_free() + pool_.num_cached() - promised_;
+  }
+  // Tokens that the row's pages have slots for.
+  int32_t capacity(int32_t row) const {
+    return table_.num_pages(row) * options_.page_size;
+  }
+  Stats stats() const;
+
+  // O(pool + table). Errors: Internal that says what is out of step.
+  absl::Status CheckInvariants() const;
+
+ private:
+  struct Row {
+    int32_t promised = 0;        // pages that it may still take
+    int32_t num_published = 0;   // leading pages that are in the index
+    bool keeps_promise = false;  // pages given back are promised again
+    // Valid slots of a last page that the row was truncated or forked in; such
+    // a page is copied before the row writes to it, if others may read it.
+    int32_t tail_tokens = 0;
+  };
+  struct PinnedPath {
+    bool in_use = false;
+    PageId last = kNullPage;
+    int32_t num_pages = 0;
+  };
+
+  explicit PageAllocator(const Options& options);
+
+  int32_t CeilDiv(int32_t tokens) const {
+    return static_cast<int32_t>((int64_t{tokens} + options_.page_size - 1) /
+                                options_.page_size);
+  }
+  PageId TakePage();
+  // Whether the page became available.
+  bool DropPage(PageId page);
+  void AddPromise(int32_t row, int32_t pages);
+  PrefixIndex::Node NodeBefore(int32_t row, int32_t column,
+                               int32_t isolation) const;
+  bool TailNeedsCopy(int32_t row) const;
+  int32_t NumCachedOnPath(PageId last, int32_t num_pages) const;
+  void DropPath(PageId last, int32_t num_pages);
+  void CopyTail(int32_t row);
+  void ForgetCopiesTo(PageId target);
+  bool PublishPage(int32_t row, int32_t column, const Content& content);
+  absl::Status CheckEvictionOrder() const;
+
+  Options options_;
+  PagePool pool_;
+  PageTable table_;
+  PrefixIndex index_;
+  IsolationRoots roots_;
+  int32_t promised_ = 0;
+  int64_t pages_taken_ = 0;
+  int64_t pages_evicted_ = 0;
+  std::vector<Row> rows_;         // [max_num_seqs]
+  std::vector<PinnedPath> pins_;  // [max_pins]
+  std::vector<PageCopy> copies_;  // capacity max_num_seqs
+};
+
+}  // namespace tidewheel
+
+#endif  // TIDEWHEEL_ALLOCATOR_PAGE_ALLOCATOR_H_
