@@ -4,8 +4,11 @@
 #include <iterator>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/check.h"
+#include "attention/contract_dtype.h"
+#include "attention/python_value.h"
 
 namespace tidewheel {
 namespace {
@@ -31,14 +34,14 @@ int32_t WrappingCeilDivide(int32_t a, int32_t b) {
 }
 
 // `4` of dtype int32 as repr() prints it.
-std::string Element(int64_t value, absl::string_view dtype,
+std::string Element(absl::string_view value, absl::string_view dtype,
                     ArraySpelling spelling) {
   return spelling == ArraySpelling::kJax
              ? absl::StrCat("Array(", value, ", dtype=", dtype, ")")
              : absl::StrCat("np.", dtype, "(", value, ")");
 }
 std::string Element(int32_t value, ArraySpelling spelling) {
-  return Element(value, "int32", spelling);
+  return Element(absl::StrCat(value), "int32", spelling);
 }
 
 // jnp.max makes a jax array of numpy ones too, so the two values of this check
@@ -62,10 +65,66 @@ JaxVerdict CheckPagesPerSeq(const DynamicValues& values) {
           " and page_size=", values.page_size, ".")};
 }
 
+double NumSeqs(const DynamicValues& values) {
+  return values.real_num_seqs.value_or(static_cast<double>(values.num_seqs));
+}
+
+// num_seqs[0] as repr() prints it.
+std::string NumSeqsRepr(const DynamicValues& values, ArraySpelling spelling) {
+  const absl::string_view dtype = values.num_seqs_dtype;
+  std::string number =
+      !values.real_num_seqs.has_value() ? absl::StrCat(values.num_seqs)
+      : dtype == "float64"
+          ? FloatRepr(*values.real_num_seqs)
+          : FloatRepr(static_cast<float>(*values.real_num_seqs));
+  // Elements of jax arrays print `4.`, those of ml_dtypes' types `4`.
+  const bool is_numpys = DtypeRepr(dtype).find('\'') != std::string::npos;
+  if ((spelling == ArraySpelling::kJax || !is_numpys) &&
+      absl::EndsWith(number, ".0")) {
+    number.resize(number.size() - (is_numpys ? 1 : 2));
+  }
+  if (spelling == ArraySpelling::kNumpy && !is_numpys) return number;
+  return Element(number, dtype, spelling);
+}
+
+// What indexing with num_seqs[0] raises when its dtype is no integer of
+// numpy's or JAX's. A bool selects all or nothing instead of one element, and
+// the comparison that follows then has no truth value.
+JaxVerdict CheckIndexer(const DynamicValues& values, ArraySpelling spelling) {
+  const absl::string_view dtype = values.num_seqs_dtype;
+  if (dtype == "bool") {
+    return JaxError{
+        "ValueError",
+        NumSeqs(values) != 0
+            ? "The truth value of an array with more than one element is "
+              "ambiguous. Use a.any() or a.all()"
+            : "The truth value of an empty array is ambiguous. Use "
+              "`array.size > 0` to check that an array is not empty."};
+  }
+  const bool sub_byte = DtypeBits(dtype).value_or(32) < 8;
+  if (!values.real_num_seqs.has_value() && !sub_byte) return std::nullopt;
+  if (spelling == ArraySpelling::kNumpy) {
+    return JaxError{"IndexError",
+                    "only integers, slices (`:`), ellipsis (`...`), "
+                    "numpy.newaxis (`None`) and integer or boolean arrays are "
+                    "valid indices"};
+  }
+  if (!values.real_num_seqs.has_value()) {
+    return JaxError{
+        "TypeError",
+        "only integer scalar arrays can be converted to a scalar index"};
+  }
+  return JaxError{"TypeError",
+                  absl::StrCat("Indexer must have integer or boolean type, got "
+                               "indexer with type ",
+                               dtype)};
+}
+
 // cu_q_lens[num_seqs[0]]. A negative index counts from the end in both
 // libraries; beyond that numpy raises, and JAX takes the nearest element.
 JaxVerdict CheckTotalQueryTokens(const DynamicValues& values,
                                  ArraySpelling spelling) {
+  if (JaxVerdict error = CheckIndexer(values, spelling)) return error;
   const auto size = static_cast<int64_t>(values.cu_q_lens.size());
   int64_t index = values.num_seqs;
   if (index < 0) index += size;
@@ -94,13 +153,11 @@ JaxVerdict CheckDynamicValues(const DynamicValues& values,
   TIDEWHEEL_CHECK_EQ(std::ssize(values.kv_lens), values.max_num_seqs);
   TIDEWHEEL_CHECK_EQ(std::ssize(values.cu_q_lens),
                      int64_t{values.max_num_seqs} + 1);
-  if (values.num_seqs > values.max_num_seqs) {
-    return JaxError{
-        "ValueError",
-        absl::StrCat(
-            "num_seqs[0]=",
-            Element(values.num_seqs, values.num_seqs_dtype, spelling),
-            " must be less or equal to max_num_seqs=", values.max_num_seqs)};
+  if (NumSeqs(values) > values.max_num_seqs) {
+    return JaxError{"ValueError",
+                    absl::StrCat("num_seqs[0]=", NumSeqsRepr(values, spelling),
+                                 " must be less or equal to max_num_seqs=",
+                                 values.max_num_seqs)};
   }
   if (JaxVerdict error = CheckPagesPerSeq(values)) return error;
   if (JaxVerdict error = CheckTotalQueryTokens(values, spelling)) return error;

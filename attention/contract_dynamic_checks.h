@@ -15,6 +15,7 @@
 #define TIDEWHEEL_ATTENTION_CONTRACT_DYNAMIC_CHECKS_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "absl/strings/string_view.h"
@@ -28,6 +29,8 @@ struct DynamicValues {
   int64_t num_seqs = 0;
   // JAX does not check this dtype: int16, uint32 and more reach the checks.
   absl::string_view num_seqs_dtype = "int32";
+  // num_seqs of a dtype that is no integer, in place of `num_seqs`.
+  std::optional<double> real_num_seqs = std::nullopt;
   int32_t max_num_seqs = 0;
   int32_t pages_per_seq = 0;
   int32_t page_size = 0;               // tokens

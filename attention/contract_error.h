@@ -23,6 +23,13 @@ struct JaxError {
 // Absent: the check passes.
 using JaxVerdict = std::optional<JaxError>;
 
+// What a call of JAX returns, or what it raises instead.
+template <typename T>
+struct JaxResult {
+  T value = {};
+  JaxVerdict error = std::nullopt;
+};
+
 // Which library the caller's index arrays belong to. It decides how an element
 // prints (`Array(4, dtype=int32)` or `np.int32(4)`) and what happens to 64-bit
 // arrays and to indices out of range.

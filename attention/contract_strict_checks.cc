@@ -36,7 +36,9 @@ class StrictPass {
     CheckQueryOffsets();
     CheckLengths();
     CheckPageIds();
-    CheckWrittenPages();
+    if (rules_.written_pages == WrittenPages::kAreWrittenNow) {
+      CheckWrittenPages();
+    }
     if (rules_.scheduler_layout) {
       CheckUnusedEntries();
       CheckRowOrder();
@@ -118,6 +120,7 @@ void StrictPass::CheckQueryOffsets() {
   }
   for (int32_t row = 0; row < rows() && !done(); ++row) {
     if (q_len(row) > 0) continue;
+    if (q_len(row) == 0 && rules_.allow_empty_rows) continue;
     Add("row ", row, " has q_len ", q_len(row), " (cu_q_lens ",
         batch_.cu_q_lens[row], " to ", batch_.cu_q_lens[row + 1],
         ") and must have at least 1 query; leave rows without queries out of "
@@ -132,7 +135,8 @@ void StrictPass::CheckQueryOffsets() {
 
 void StrictPass::CheckLengths() {
   for (int32_t row = 0; row < rows() && !done(); ++row) {
-    if (kv_len(row) < 1) {
+    const bool may_be_empty = rules_.allow_empty_rows && q_len(row) == 0;
+    if (kv_len(row) < (may_be_empty ? 0 : 1)) {
       Add("row ", row, " has kv_len ", kv_len(row),
           " and must have at least "
           "1: kv_lens counts this step's tokens too");

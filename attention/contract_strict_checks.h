@@ -29,12 +29,19 @@
 
 namespace tidewheel {
 
+// Whether this step writes the last q_len tokens of each row. A kernel that
+// only reads pages cannot lose a write, whoever shares them.
+enum class WrittenPages { kAreWrittenNow, kAreWrittenAlready };
+
 struct StrictRules {
   // Pages wholly before the window of a row's first query are never read, so
   // they may be the null page. Absent: every page of a row is read.
   std::optional<int64_t> sliding_window = std::nullopt;  // tokens
   // Also check the second group.
   bool scheduler_layout = true;
+  WrittenPages written_pages = WrittenPages::kAreWrittenNow;
+  // Rows without queries pass, and then may have no keys either.
+  bool allow_empty_rows = false;
   // Stop after so many findings.
   size_t max_findings = std::numeric_limits<size_t>::max();
 };
