@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,12 +81,27 @@ absl::Status CheckOptions(const PageAllocator::Options& options) {
   return CheckScalarMemory(options);
 }
 
+absl::Status NoMemoryFor(const PageAllocator::Options& options) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the host has no memory for the books of total_num_pages ",
+      options.total_num_pages, " x page_size ", options.page_size,
+      " and a page table of max_num_seqs ", options.max_num_seqs,
+      " x pages_per_seq ", options.pages_per_seq, "; lower them"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PageAllocator>> PageAllocator::Create(
     const Options& options) {
   TIDEWHEEL_RETURN_IF_ERROR(CheckOptions(options));
-  return std::unique_ptr<PageAllocator>(new PageAllocator(options));
+  // The sizes come from a user's flags, so a lack of memory is an error too.
+  try {
+    return std::unique_ptr<PageAllocator>(new PageAllocator(options));
+  } catch (const std::bad_alloc&) {
+    return NoMemoryFor(options);
+  } catch (const std::length_error&) {
+    return NoMemoryFor(options);
+  }
 }
 
 // Without the prefix cache the index keeps room for one page only.
@@ -153,13 +170,15 @@ int32_t PageAllocator::PagesToAdmit(const AdmitOptions& options) const {
 std::optional<int32_t> PageAllocator::TryAdmit(const AdmitOptions& options) {
   const PrefixMatch& match = options.match;
   const int32_t pages_now = CeilDiv(options.num_tokens);
-  TIDEWHEEL_CHECK_LE(match.num_pages, pages_now);
+  TIDEWHEEL_CHECK_LE(int64_t{match.num_pages} * options_.page_size,
+                     options.num_tokens);
   TIDEWHEEL_CHECK_LE(pages_now, options_.pages_per_seq);
   if (match.num_pages > 0) {
     TIDEWHEEL_CHECK_EQ(index_.serial(match.last.page), match.last.serial);
   }
   if (table_.num_rows() == options_.max_num_seqs ||
-      PagesToAdmit(options) + options.headroom_pages > num_unpromised()) {
+      int64_t{PagesToAdmit(options)} + options.headroom_pages >
+          num_unpromised()) {
     return std::nullopt;
   }
   const int32_t row = table_.AppendRow();
@@ -196,12 +215,15 @@ PageId PageAllocator::TakePage() {
 }
 
 bool PageAllocator::DropPage(PageId page) {
+  if (!ReturnPage(page)) return false;
+  if (!copies_.empty()) ForgetCopiesTo(page);
+  return true;
+}
+
+bool PageAllocator::ReturnPage(PageId page) {
   const bool published = options_.enable_prefix_cache && index_.contains(page);
-  const bool last =
-      pool_.DropReference(page, published ? PagePool::Afterlife::kCached
-                                          : PagePool::Afterlife::kFree);
-  if (last && !copies_.empty()) ForgetCopiesTo(page);
-  return last;
+  return pool_.DropReference(page, published ? PagePool::Afterlife::kCached
+                                             : PagePool::Afterlife::kFree);
 }
 
 bool PageAllocator::TailNeedsCopy(int32_t row) const {
@@ -222,7 +244,9 @@ bool PageAllocator::TryExtend(int32_t row, int32_t new_len) {
   const int32_t from_promise = std::min(need, rows_[row].promised);
   if (need - from_promise > num_unpromised()) return false;
   if (TailNeedsCopy(row)) {
-    if (copies_.size() == copies_.capacity()) return false;
+    if (copies_.size() == static_cast<size_t>(options_.max_num_seqs)) {
+      return false;
+    }
     CopyTail(row);
   }
   rows_[row].tail_tokens = 0;
@@ -253,10 +277,9 @@ void PageAllocator::ForgetCopiesTo(PageId target) {
 }
 
 void PageAllocator::CompleteCopies() {
-  // Targets first: a source that is freed now may be another copy's target,
-  // and none of these is to be forgotten any more.
-  for (PageCopy& copy : copies_) copy.target = kNullPage;
-  for (size_t i = 0; i < copies_.size(); ++i) DropPage(copies_[i].source);
+  // A source that nobody holds now may be another copy's target: that copy is
+  // done too, and is not to be forgotten.
+  for (const PageCopy& copy : copies_) ReturnPage(copy.source);
   copies_.clear();
 }
 
@@ -315,6 +338,8 @@ void PageAllocator::Publish(int32_t row, const Content& content,
   TIDEWHEEL_CHECK(copies_.empty());
   TIDEWHEEL_CHECK_LE(committed_len, capacity(row));
   const int32_t end = committed_len / options_.page_size;
+  TIDEWHEEL_CHECK_GE(content.tokens.size(), static_cast<size_t>(committed_len));
+  TIDEWHEEL_CHECK_GE(content.hashes.size(), static_cast<size_t>(end));
   int32_t& published = rows_[row].num_published;
   while (published < end && PublishPage(row, published, content)) ++published;
 }
@@ -353,6 +378,14 @@ void PageAllocator::Release(int32_t row) {
   rows_[last] = {};
 }
 
+int32_t PageAllocator::PagesFreedByRelease(int32_t row) const {
+  int32_t freed = rows_[row].promised;
+  for (const PageId page : table_.pages(row)) {
+    freed += pool_.reference_count(page) == 1 ? 1 : 0;
+  }
+  return freed;
+}
+
 void PageAllocator::SwapRows(int32_t a, int32_t b) {
   if (a == b) return;
   table_.SwapRows(a, b);
@@ -373,8 +406,12 @@ absl::StatusOr<PageAllocator::Pin> PageAllocator::PinPrefix(
   int32_t num_pages = 0;
   PrefixIndex::Node last{};
   if (options_.enable_prefix_cache) {
-    last = index_.FindLongest(roots_.root(content.isolation), content.hashes,
-                              content.tokens, num_pages);
+    const size_t full_pages = std::min(
+        content.hashes.size(),
+        content.tokens.size() / static_cast<size_t>(options_.page_size));
+    last = index_.FindLongest(roots_.root(content.isolation),
+                              content.hashes.first(full_pages), content.tokens,
+                              num_pages);
   }
   if (num_pages == 0) {
     return absl::NotFoundError(

@@ -105,7 +105,8 @@ class PageAllocator {
   };
 
   // Errors: InvalidArgument that names value, limit and remedy, among them a
-  // page table that the scalar memory can not hold.
+  // page table that the scalar memory can not hold; ResourceExhausted if the
+  // host has no memory for the books.
   static absl::StatusOr<std::unique_ptr<PageAllocator>> Create(
       const Options& options);
 
@@ -135,13 +136,14 @@ class PageAllocator {
   int32_t PagesToAdmit(const AdmitOptions& options) const;
   // The new row, at the end of the table; nothing if rows or pages lack.
   // REQUIRES: options.match is still cached, match <= num_tokens <=
-  // pages_per_seq * page_size.
+  // pages_per_seq * page_size (match in tokens).
   std::optional<int32_t> TryAdmit(const AdmitOptions& options);
 
   // Available pages that TryExtend takes.
   int32_t PagesToExtend(int32_t row, int32_t new_len) const;
   // Slots for tokens [0, new_len) of which the row will write those past the
-  // ones that it was truncated or forked at. False if pages lack.
+  // ones that it was truncated or forked at. False if pages lack, or if
+  // max_num_seqs copies are pending and it needs one more.
   // REQUIRES: new_len <= pages_per_seq * page_size.
   bool TryExtend(int32_t row, int32_t new_len);
 
@@ -158,12 +160,16 @@ class PageAllocator {
   // Lets others find the row's full pages among its first `committed_len`
   // tokens, which the device has written. A page whose twin is already
   // published is exchanged for the twin; where a fork shares it, it and what
-  // follows stays unpublished for now. REQUIRES: no copy is pending.
+  // follows stays unpublished for now. REQUIRES: no copy is pending; content
+  // covers committed_len, which is at most capacity(row).
   void Publish(int32_t row, const Content& content, int32_t committed_len);
 
   // Gives back all pages, last first, and removes the row; the last row takes
   // its number.
   void Release(int32_t row);
+
+  // Pages that Release would make available or stop promising. O(pages).
+  int32_t PagesFreedByRelease(int32_t row) const;
 
   void SwapRows(int32_t a, int32_t b);
 
@@ -222,8 +228,10 @@ class PageAllocator {
                                 options_.page_size);
   }
   PageId TakePage();
-  // Whether the page became available.
+  // Whether the page became available. A copy to it need not be done then.
   bool DropPage(PageId page);
+  // The same for a page that no pending copy writes to.
+  bool ReturnPage(PageId page);
   void AddPromise(int32_t row, int32_t pages);
   PrefixIndex::Node NodeBefore(int32_t row, int32_t column,
                                int32_t isolation) const;

@@ -1,0 +1,357 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/check.h"
+
+namespace tidewheel {
+
+// The policy of one step.
+Scheduler::PlanResult Scheduler::Plan(int64_t now_us) {
+  TIDEWHEEL_CHECK(!in_flight_);
+  TIDEWHEEL_CHECK_GE(now_us, now_us_);
+  now_us_ = now_us;
+  ++plans_;
+  preempted_in_step_ = false;
+  ExpireWaiting();
+  rows_.BeginStep();
+  if (num_suspects_ > 0) HoldAllButSuspects();
+  ResumeDecodes();
+  TakePagesForDecodes();
+  int32_t budget = options_.max_num_batched_tokens - rows_.num_decodes;
+  budget = ScheduleChunks(budget);
+  // Where pages were just taken from somebody, nobody new gets any; where a
+  // failure is being narrowed down, newcomers would blur it.
+  if (!preempted_in_step_ && num_suspects_ == 0) AdmitWaiting(budget);
+  return BuildPlan();
+}
+
+void Scheduler::ExpireWaiting() {
+  if (options_.max_queue_time_us == 0) return;
+  while (oldest_waiting_ >= 0 &&
+         now_us_ - sequences_[oldest_waiting_].submitted_us >=
+             options_.max_queue_time_us) {
+    End(oldest_waiting_, FinishReason::kQueueTimeout);
+  }
+}
+
+// After a failed step only its rows run, suspect_limit_ of them at a time.
+void Scheduler::HoldAllButSuspects() {
+  int32_t chosen = 0;
+  const auto is_chosen = [this, &chosen](int32_t row) {
+    return sequences_[rows_.slot[row]].is_suspect && chosen < suspect_limit_ &&
+           ++chosen > 0;
+  };
+  for (int32_t row = rows_.num_decodes - 1; row >= 0; --row) {
+    if (!is_chosen(row)) rows_.Hold(rows_.Unschedule(row));
+  }
+  for (int32_t row = rows_.num_decodes; row < rows_.num_rows(); ++row) {
+    if (!rows_.is_held(row) && !is_chosen(row)) rows_.Hold(row);
+  }
+}
+
+void Scheduler::ResumeDecodes() {
+  for (int32_t row = rows_.num_decodes; row < rows_.num_rows(); ++row) {
+    if (rows_.pending(row) == 1 && !rows_.is_held(row)) rows_.Schedule(row, 1);
+  }
+}
+
+void Scheduler::TakePagesForDecodes() {
+  row_scratch_.clear();
+  for (int32_t row = 0; row < rows_.num_decodes; ++row) {
+    if (rows_.computed[row] == rows_.capacity[row]) {
+      row_scratch_.push_back(rows_.slot[row]);
+    }
+  }
+  // By slot, since taking a page may preempt and so move rows.
+  for (const int32_t slot : row_scratch_) {
+    if (sequences_[slot].row < 0) continue;  // preempted for an earlier one
+    if (!TakePageForDecode(slot)) {
+      // Everybody who ranks lower has given what there was: it keeps its pages
+      // and waits for those who rank higher.
+      rows_.Hold(rows_.Unschedule(sequences_[slot].row));
+    }
+  }
+}
+
+bool Scheduler::TakePageForDecode(int32_t slot) {
+  while (true) {
+    const int32_t row = sequences_[slot].row;
+    if (allocator_->TryExtend(row, rows_.computed[row] + 1)) {
+      rows_.capacity[row] = allocator_->capacity(row);
+      return true;
+    }
+    const int32_t victim = ChooseVictim(row);
+    if (victim < 0) return false;
+    Preempt(victim);
+  }
+}
+
+// Of the rows that rank below `needy_row` and would free a page now, the one
+// with the fewest tokens to compute again; of equals the lowest-ranked.
+int32_t Scheduler::ChooseVictim(int32_t needy_row) const {
+  const Rank& needy = sequences_[rows_.slot[needy_row]].rank;
+  int32_t best = -1;
+  for (int32_t row = 0; row < rows_.num_rows(); ++row) {
+    const Rank& rank = sequences_[rows_.slot[row]].rank;
+    if (!(needy < rank)) continue;
+    if (best >= 0) {
+      const Rank& best_rank = sequences_[rows_.slot[best]].rank;
+      if (rows_.computed[row] > rows_.computed[best]) continue;
+      if (rows_.computed[row] == rows_.computed[best] && rank < best_rank) {
+        continue;
+      }
+    }
+    if (allocator_->PagesFreedByRelease(row) > 0) best = row;
+  }
+  return best;
+}
+
+void Scheduler::Preempt(int32_t row) {
+  const int32_t slot = rows_.slot[row];
+  Sequence& sequence = sequences_[slot];
+  sequence.computed_before =
+      std::max(sequence.computed_before, rows_.computed[row]);
+  sequence.progress_when_preempted = stats_.committed_tokens;
+  sequence.match = {};
+  ++sequence.preemptions;
+  ++stats_.preemptions;
+  preempted_in_step_ = true;
+  rows_.Leave(row);
+  if (std::exchange(sequence.is_suspect, false)) --num_suspects_;
+  sequence.state = SequenceState::kWaiting;
+  sequence.waiting_since_us = now_us_;
+  sequence.wait_reason = WaitReason::kPreempted;
+  sequence.tried_in_step = plans_;
+  queue_.Push(slot, sequence.rank);
+}
+
+// Deals the budget to running sequences with several tokens to compute, by
+// rank. Their pages were promised at admission.
+int32_t Scheduler::ScheduleChunks(int32_t budget) {
+  row_scratch_.clear();
+  for (int32_t row = rows_.num_decodes; row < rows_.num_rows(); ++row) {
+    if (!rows_.is_held(row)) row_scratch_.push_back(row);
+  }
+  if (row_scratch_.empty()) return budget;
+  std::sort(
+      row_scratch_.begin(), row_scratch_.end(), [this](int32_t a, int32_t b) {
+        return sequences_[rows_.slot[a]].rank < sequences_[rows_.slot[b]].rank;
+      });
+  for (const int32_t row : row_scratch_) {
+    const int32_t tokens =
+        std::min({rows_.pending(row), budget, max_prefill_chunk()});
+    rows_.q_len[row] = tokens;
+    budget -= tokens;
+    if (tokens == 0) continue;
+    TIDEWHEEL_CHECK(allocator_->TryExtend(row, rows_.computed[row] + tokens));
+    rows_.capacity[row] = allocator_->capacity(row);
+  }
+  // In row order, so that rows that keep their class keep their place.
+  for (int32_t row = rows_.num_decodes; row < rows_.num_rows(); ++row) {
+    if (rows_.q_len[row] > 0 && row >= rows_.num_scheduled) {
+      rows_.Schedule(row, rows_.q_len[row]);
+    }
+  }
+  return budget;
+}
+
+void Scheduler::AdmitWaiting(int32_t budget) {
+  while (!queue_.empty()) {
+    const int32_t head = queue_.first();
+    if (TryAdmit(head, budget)) continue;
+    if (sequences_[head].wait_reason == WaitReason::kPages) {
+      AdmitBehindHead(budget);
+    }
+    return;
+  }
+}
+
+// The head lacks pages. Smaller requests may pass it, and each other, but none
+// is passed more than max_bypasses times.
+void Scheduler::AdmitBehindHead(int32_t& budget) {
+  waiting_scratch_.resize(waiting_scratch_.capacity());
+  const int32_t found = queue_.CopyFirst(waiting_scratch_);
+  const std::span<int32_t> blocked(waiting_scratch_);
+  int32_t num_blocked = 1;  // the head
+  int32_t most_passed = sequences_[blocked[0]].times_passed;
+  for (int32_t i = 1; i < found; ++i) {
+    const int32_t slot = waiting_scratch_[i];
+    if (most_passed >= options_.max_bypasses) {
+      sequences_[slot].wait_reason = WaitReason::kProtected;
+      sequences_[slot].tried_in_step = plans_;
+      return;
+    }
+    if (TryAdmit(slot, budget)) {
+      for (int32_t k = 0; k < num_blocked; ++k) {
+        most_passed =
+            std::max(most_passed, ++sequences_[blocked[k]].times_passed);
+      }
+      continue;
+    }
+    if (sequences_[slot].wait_reason != WaitReason::kPages) return;
+    most_passed = std::max(most_passed, sequences_[slot].times_passed);
+    blocked[num_blocked++] = slot;
+  }
+}
+
+bool Scheduler::TryAdmit(int32_t slot, int32_t& budget) {
+  Sequence& sequence = sequences_[slot];
+  const auto wait_for = [this, &sequence](WaitReason reason, int32_t needed,
+                                          int32_t available) {
+    sequence.tried_in_step = plans_;
+    sequence.wait_reason = reason;
+    sequence.wait_needed = needed;
+    sequence.wait_available = available;
+    return false;
+  };
+  const int32_t running = rows_.num_rows();
+  if (running == options_.max_num_seqs) {
+    return wait_for(WaitReason::kRows, 1, 0);
+  }
+  if (budget == 0) return wait_for(WaitReason::kTokens, 1, 0);
+  if (running > 0 &&
+      sequence.progress_when_preempted == stats_.committed_tokens) {
+    return wait_for(WaitReason::kPreempted, 0, 0);
+  }
+  const int32_t known = sequence.num_tokens;
+  HashKnownPages(sequence, known);
+  sequence.match = allocator_->Match(sequence.content(known), sequence.match);
+  const int32_t cached = sequence.match.num_pages * allocator_->page_size();
+  int32_t chunk = known - cached;
+  if (!options_.chunked_prefill && chunk > budget &&
+      chunk <= options_.max_num_batched_tokens) {
+    return wait_for(WaitReason::kTokens, chunk, budget);
+  }
+  chunk = std::min({chunk, budget, max_prefill_chunk()});
+  PageAllocator::AdmitOptions admit;
+  admit.match = sequence.match;
+  admit.num_tokens = cached + chunk;
+  admit.promised_tokens = options_.admission == AdmissionPolicy::kReserve
+                              ? sequence.max_tokens - 1
+                              : known;
+  admit.headroom_pages = running > 0 ? watermark_pages() : 0;
+  const std::optional<int32_t> row = allocator_->TryAdmit(admit);
+  if (!row.has_value()) {
+    return wait_for(WaitReason::kPages,
+                    allocator_->PagesToAdmit(admit) + admit.headroom_pages,
+                    allocator_->num_unpromised());
+  }
+  queue_.Remove(slot);
+  if (sequence.admitted_us < 0) Unlink(slot);
+  CountAdmission(sequence, cached);
+  sequence.running_since_us = now_us_;
+  rows_.Join(*row, slot, cached);
+  rows_.Schedule(*row, chunk);
+  budget -= chunk;
+  return true;
+}
+
+void Scheduler::HashKnownPages(Sequence& sequence, int32_t num_tokens) {
+  if (!allocator_->options().enable_prefix_cache) return;
+  const int32_t pages = num_tokens / allocator_->page_size();
+  if (pages <= sequence.num_hashed) return;
+  allocator_->HashPages(
+      {sequence.tokens.get(), static_cast<size_t>(num_tokens)},
+      sequence.isolation, sequence.num_hashed, pages,
+      {sequence.hashes.get(), static_cast<size_t>(sequence.hash_capacity)});
+  sequence.num_hashed = pages;
+}
+
+void Scheduler::CountAdmission(Sequence& sequence, int32_t cached_tokens) {
+  const int64_t queries =
+      allocator_->options().enable_prefix_cache ? sequence.num_tokens : 0;
+  if (sequence.admitted_us < 0) {
+    sequence.admitted_us = now_us_;
+    sequence.cached_tokens = cached_tokens;
+    stats_.prefix_cache_queries += queries;
+    stats_.prefix_cache_hits += cached_tokens;
+    return;
+  }
+  stats_.preempted_prefix_cache_queries += queries;
+  stats_.preempted_prefix_cache_hits += cached_tokens;
+  stats_.recomputed_tokens +=
+      std::max(sequence.computed_before - cached_tokens, 0);
+  sequence.computed_before = 0;
+}
+
+Scheduler::PlanResult Scheduler::BuildPlan() {
+  if (rows_.num_scheduled == 0) {
+    if (!has_unfinished()) return {};
+    if (rows_.num_rows() > 0) {
+      return {nullptr, rows_.request[0], WaitReason::kPages};
+    }
+    const Sequence& head = sequences_[queue_.first()];
+    return {nullptr, head.id, head.wait_reason};
+  }
+  FillMetadata();
+  const PageTable& table = allocator_->table();
+  const int32_t num_seqs = rows_.num_scheduled;
+  const size_t rows = static_cast<size_t>(num_seqs);
+  const size_t tokens = static_cast<size_t>(cu_q_lens_[num_seqs]);
+  ++plan_.step_id;
+  plan_.batch.num_seqs = num_seqs;
+  plan_.batch.distribution = {rows_.num_singles, rows_.num_singles, num_seqs};
+  plan_.token_ids = std::span(token_ids_).first(tokens);
+  plan_.positions = std::span(positions_).first(tokens);
+  plan_.requests = std::span(rows_.request).first(rows);
+  plan_.wants_logits = std::span(wants_logits_).first(rows);
+  plan_.copies = allocator_->pending_copies();
+  plan_.changed_rows = table.changed_rows();
+  plan_.previous_rows = {};
+  if (table.rows_moved()) {
+    for (int32_t row = 0; row < table.num_rows(); ++row) {
+      previous_rows_[row] = table.previous_row(row);
+    }
+    plan_.previous_rows =
+        std::span(previous_rows_).first(static_cast<size_t>(table.num_rows()));
+  }
+  in_flight_ = true;
+  if (options_.validate_steps) ValidatePlan();
+  return {&plan_, {}, WaitReason::kNotTried};
+}
+
+void Scheduler::FillMetadata() {
+  const int32_t num_decodes = rows_.num_decodes;
+  int64_t kv_tokens = 0;
+  for (int32_t row = 0; row < num_decodes; ++row) {
+    const int32_t position = rows_.computed[row];
+    token_ids_[row] = rows_.last_token[row];
+    positions_[row] = position;
+    kv_lens_[row] = position + 1;
+    cu_q_lens_[row] = row;
+    wants_logits_[row] = 1;
+    kv_tokens += position + 1;
+  }
+  int64_t pairs = kv_tokens;
+  int32_t num_logits = num_decodes;
+  int32_t at = num_decodes;
+  for (int32_t row = num_decodes; row < rows_.num_scheduled; ++row) {
+    const int32_t first = rows_.computed[row];
+    const int32_t q_len = rows_.q_len[row];
+    cu_q_lens_[row] = at;
+    kv_lens_[row] = first + q_len;
+    wants_logits_[row] = q_len == rows_.pending(row) ? 1 : 0;
+    num_logits += wants_logits_[row];
+    std::copy_n(rows_.tokens[row] + first, q_len, &token_ids_[at]);
+    for (int32_t i = 0; i < q_len; ++i) positions_[at + i] = first + i;
+    kv_tokens += kv_lens_[row];
+    pairs += int64_t{q_len} * first + int64_t{q_len} * (q_len + 1) / 2;
+    at += q_len;
+  }
+  // Padding changes only where the number of rows or tokens did.
+  if (padded_from_ != rows_.num_scheduled || padded_with_ != at) {
+    std::fill(kv_lens_.begin() + rows_.num_scheduled, kv_lens_.end(), 0);
+    std::fill(cu_q_lens_.begin() + rows_.num_scheduled, cu_q_lens_.end(), at);
+    padded_from_ = rows_.num_scheduled;
+    padded_with_ = at;
+  }
+  plan_.num_logits = num_logits;
+  plan_.kv_tokens = kv_tokens;
+  plan_.attention_pairs = pairs;
+}
+
+}  // namespace tidewheel

@@ -1,0 +1,140 @@
+// What people ask about requests, and what a plan is checked for.
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/status_macros.h"
+#include "scheduler/scheduler.h"
+
+namespace tidewheel {
+
+absl::string_view WaitReasonName(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kNotTried:
+      return "not_tried";
+    case WaitReason::kBehind:
+      return "behind";
+    case WaitReason::kRows:
+      return "rows";
+    case WaitReason::kTokens:
+      return "tokens";
+    case WaitReason::kPages:
+      return "pages";
+    case WaitReason::kProtected:
+      return "protected";
+    case WaitReason::kPreempted:
+      return "preempted";
+    case WaitReason::kFailures:
+      return "failures";
+  }
+  return "unknown";
+}
+
+Explanation Scheduler::Explain(RequestId id) const {
+  Explanation explanation;
+  const std::optional<int32_t> slot = sequences_.Find(id);
+  if (!slot.has_value()) {
+    explanation.text = absl::StrCat("request ", id.value, " is not known");
+    return explanation;
+  }
+  const Sequence& sequence = sequences_[*slot];
+  switch (sequence.state) {
+    case SequenceState::kFree:
+      break;
+    case SequenceState::kEnded:
+      explanation.state = Explanation::State::kEnded;
+      explanation.text = "it has ended";
+      break;
+    case SequenceState::kRunning:
+      explanation.state = Explanation::State::kRunning;
+      explanation.since_us = sequence.running_since_us;
+      explanation.text =
+          absl::StrCat("it runs in row ", sequence.row, " with ",
+                       rows_.computed[sequence.row], " of ",
+                       rows_.length[sequence.row], " tokens computed");
+      break;
+    case SequenceState::kWaiting:
+      ExplainWaiting(*slot, explanation);
+      break;
+  }
+  return explanation;
+}
+
+void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
+  const Sequence& sequence = sequences_[slot];
+  const int32_t head = queue_.first();
+  explanation.state = Explanation::State::kWaiting;
+  explanation.since_us = sequence.waiting_since_us;
+  explanation.reason = sequence.wait_reason;
+  if (head != slot) explanation.behind = sequences_[head].id;
+  // A reason of an earlier plan does not hold for one that the last plan did
+  // not get to.
+  const bool tried = sequence.tried_in_step == plans_;
+  if (!tried && sequence.wait_reason != WaitReason::kNotTried) {
+    explanation.reason =
+        head == slot ? WaitReason::kFailures : WaitReason::kBehind;
+  }
+  explanation.needed = sequence.wait_needed;
+  explanation.available = sequence.wait_available;
+  switch (explanation.reason) {
+    case WaitReason::kNotTried:
+      explanation.text = "no step was planned since it began to wait";
+      break;
+    case WaitReason::kBehind:
+      explanation.text = absl::StrCat(
+          "it waits behind request ", explanation.behind.value,
+          ", which lacks ", WaitReasonName(sequences_[head].wait_reason));
+      break;
+    case WaitReason::kRows:
+      explanation.text =
+          absl::StrCat("all ", options_.max_num_seqs,
+                       " rows are taken; one must end, or raise max_num_seqs");
+      break;
+    case WaitReason::kTokens:
+      explanation.text = absl::StrCat(
+          "the step's tokens are spent (", explanation.available, " left, ",
+          explanation.needed, " needed of ", options_.max_num_batched_tokens,
+          "); it runs in a later step, or raise max_num_batched_tokens");
+      break;
+    case WaitReason::kPages:
+      explanation.text = absl::StrCat(
+          "it needs ", explanation.needed, " pages and ", explanation.available,
+          " of ", allocator_->options().total_num_pages - 1,
+          " are not promised to others; sequences must end, or raise "
+          "total_num_pages",
+          options_.admission == AdmissionPolicy::kReserve
+              ? ", or admit optimistically, or lower max_new_tokens"
+              : "");
+      break;
+    case WaitReason::kProtected:
+      explanation.text = absl::StrCat(
+          "request ", explanation.behind.value, " before it was passed ",
+          options_.max_bypasses, " times and goes first now");
+      break;
+    case WaitReason::kPreempted:
+      explanation.text =
+          "it was preempted for lack of pages and waits until others have "
+          "made progress";
+      break;
+    case WaitReason::kFailures:
+      explanation.text =
+          "a failed step is being narrowed down or pages were just taken from "
+          "a running sequence; admission goes on after that";
+      break;
+  }
+}
+
+void Scheduler::ValidatePlan() const {
+  const auto require = [](const absl::Status& status) {
+    if (status.ok()) return;
+    std::fprintf(stderr, "invalid step: %s\n", status.ToString().c_str());
+    std::abort();
+  };
+  require(CheckInvariants());
+  require(ValidateDynamic(plan_.batch));
+  require(ValidateStrict(plan_.batch));
+}
+
+}  // namespace tidewheel
