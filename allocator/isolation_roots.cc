@@ -25,7 +25,7 @@ std::string IsolationKey::Encode() const {
 
 IsolationRoots::IsolationRoots(int32_t max_keys, PrefixIndex& index)
     : index_(index) {
-  TIDEWHEEL_CHECK_GE(max_keys, 1);
+  TIDEWHEEL_CHECK_GE(max_keys, 0);
   slots_.resize(static_cast<size_t>(max_keys) + 1);
   slots_[kShared].root = index.NewRoot();
   slots_[kShared].root_hash = index.HashRoot("");

@@ -52,7 +52,8 @@ class IsolationRoots {
   // Slot of the empty key, which is always known.
   static constexpr int32_t kShared = 0;
 
-  // REQUIRES: max_keys >= 1. `index` outlives this object.
+  // REQUIRES: max_keys >= 0; with 0 only the empty key is ever admitted.
+  // `index` outlives this object.
   IsolationRoots(int32_t max_keys, PrefixIndex& index);
 
   IsolationRoots(const IsolationRoots&) = delete;

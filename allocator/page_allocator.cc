@@ -82,11 +82,11 @@ absl::Status CheckOptions(const PageAllocator::Options& options) {
 }
 
 absl::Status NoMemoryFor(const PageAllocator::Options& options) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the host has no memory for the books of total_num_pages ",
-      options.total_num_pages, " x page_size ", options.page_size,
-      " and a page table of max_num_seqs ", options.max_num_seqs,
-      " x pages_per_seq ", options.pages_per_seq, "; lower them"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no memory for the books of total_num_pages ",
+                   options.total_num_pages, " x page_size ", options.page_size,
+                   " and a page table of max_num_seqs ", options.max_num_seqs,
+                   " x pages_per_seq ", options.pages_per_seq, "; lower them"));
 }
 
 }  // namespace
@@ -203,15 +203,24 @@ void PageAllocator::AddPromise(int32_t row, int32_t pages) {
 }
 
 PageId PageAllocator::TakePage() {
-  if (pool_.num_free() == 0) {
-    const PageId oldest = pool_.OldestCached();
-    TIDEWHEEL_CHECK_NE(oldest, kNullPage);
-    index_.Erase(oldest);
-    pool_.Discard(oldest);
-    ++pages_evicted_;
-  }
+  if (pool_.num_free() == 0) EvictOldest();
   ++pages_taken_;
   return pool_.Acquire();
+}
+
+void PageAllocator::EvictOldest() {
+  const PageId oldest = pool_.OldestCached();
+  TIDEWHEEL_CHECK_NE(oldest, kNullPage);
+  const PageId next = pool_.NextCached(oldest);
+  index_.Erase(oldest);
+  pool_.Discard(oldest);
+  ++pages_evicted_;
+  if (next == kNullPage) return;
+  // The next one to go is known already, and is cold: it was released long ago.
+  const PageId after_next = pool_.NextCached(next);
+  index_.PrefetchErase(next);
+  index_.PrefetchEntry(after_next);
+  pool_.Prefetch(after_next);
 }
 
 bool PageAllocator::DropPage(PageId page) {
@@ -239,20 +248,20 @@ int32_t PageAllocator::PagesToExtend(int32_t row, int32_t new_len) const {
 }
 
 bool PageAllocator::TryExtend(int32_t row, int32_t new_len) {
-  TIDEWHEEL_CHECK_LE(CeilDiv(new_len), options_.pages_per_seq);
   const int32_t need = PagesToExtend(row, new_len);
   const int32_t from_promise = std::min(need, rows_[row].promised);
   if (need - from_promise > num_unpromised()) return false;
+  int32_t new_pages = need;
   if (TailNeedsCopy(row)) {
     if (copies_.size() == static_cast<size_t>(options_.max_num_seqs)) {
       return false;
     }
     CopyTail(row);
+    --new_pages;
   }
+  TIDEWHEEL_CHECK_LE(table_.num_pages(row) + new_pages, options_.pages_per_seq);
   rows_[row].tail_tokens = 0;
-  for (int32_t i = table_.num_pages(row); i < CeilDiv(new_len); ++i) {
-    table_.AppendPage(row, TakePage());
-  }
+  for (int32_t i = 0; i < new_pages; ++i) table_.AppendPage(row, TakePage());
   AddPromise(row, -from_promise);
   return true;
 }

@@ -164,6 +164,11 @@ class PageAllocator {
   // covers committed_len, which is at most capacity(row).
   void Publish(int32_t row, const Content& content, int32_t committed_len);
 
+  // Begins to load what TryExtend by a page will write.
+  void PrefetchExtend(int32_t row) const { table_.PrefetchAppend(row); }
+  // Begins to load what Publish of a page with this hash will read.
+  void PrefetchPublish(uint64_t hash) const { index_.Prefetch(hash); }
+
   // Gives back all pages, last first, and removes the row; the last row takes
   // its number.
   void Release(int32_t row);
@@ -223,11 +228,13 @@ class PageAllocator {
 
   explicit PageAllocator(const Options& options);
 
+  // 32-bit division throughout: a step does several for each page.
   int32_t CeilDiv(int32_t tokens) const {
-    return static_cast<int32_t>((int64_t{tokens} + options_.page_size - 1) /
-                                options_.page_size);
+    return tokens / options_.page_size +
+           (tokens % options_.page_size != 0 ? 1 : 0);
   }
   PageId TakePage();
+  void EvictOldest();
   // Whether the page became available. A copy to it need not be done then.
   bool DropPage(PageId page);
   // The same for a page that no pending copy writes to.

@@ -84,6 +84,13 @@ class PagePool {
   // REQUIRES: `page` is cached.
   PageId NextCached(PageId page) const;
 
+  // Begins to load the links of a page.
+  void Prefetch(PageId page) const {
+    __builtin_prefetch(&next_[page]);
+    __builtin_prefetch(&previous_[page]);
+    __builtin_prefetch(&reference_count_[page]);
+  }
+
   int32_t total_num_pages() const { return total_num_pages_; }
   int32_t num_free() const { return num_free_; }
   int32_t num_cached() const { return num_cached_; }
@@ -92,7 +99,8 @@ class PagePool {
   }
   int32_t reference_count(PageId page) const { return reference_count_[page]; }
   bool is_free(PageId page) const {
-    return reference_count_[page] == 0 && previous_[page] == kNotCached;
+    return page != kNullPage && reference_count_[page] == 0 &&
+           previous_[page] == kNotCached;
   }
   bool is_cached(PageId page) const { return previous_[page] != kNotCached; }
 

@@ -5,12 +5,18 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/checked_int64.h"
 
 namespace tidewheel {
 namespace {
 
+int64_t CeilDiv(int64_t value, int64_t divisor) {
+  return value / divisor + (value % divisor != 0 ? 1 : 0);
+}
+
+// Of an int32_t, so that it can not wrap.
 int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
+  return CeilDiv(value, multiple) * multiple;
 }
 
 }  // namespace
@@ -21,9 +27,13 @@ int64_t PageTableSmemBytes(int32_t max_num_seqs, int32_t pages_per_seq) {
   // spill area and about 100 bytes that the compiler adds.
   constexpr int64_t kOtherBytes = 512 + 512 + 1024 + 100;
   const int64_t rows = max_num_seqs;
-  return kEntryBytes * RoundUp(rows, 8) * RoundUp(pages_per_seq, 128) +
-         kEntryBytes * RoundUp(rows, 128) +
-         kEntryBytes * RoundUp(rows + 1, 128) + kOtherBytes;
+  const CheckedInt64 bytes =
+      CheckedInt64(RoundUp(rows, 8)) * RoundUp(pages_per_seq, 128) *
+          kEntryBytes +
+      RoundUp(rows, 128) * kEntryBytes + RoundUp(rows + 1, 128) * kEntryBytes +
+      kOtherBytes;
+  return bytes.overflowed() ? std::numeric_limits<int64_t>::max()
+                            : bytes.value();
 }
 
 std::optional<int32_t> SmallestPageSizeThatFits(int32_t max_num_seqs,
@@ -33,7 +43,7 @@ std::optional<int32_t> SmallestPageSizeThatFits(int32_t max_num_seqs,
   constexpr int64_t kLargest = int64_t{1} << 30;
   for (int64_t page_size = 1; page_size <= kLargest; page_size *= 2) {
     if (page_size < at_least) continue;
-    const int64_t columns = (max_model_len + page_size - 1) / page_size;
+    const int64_t columns = CeilDiv(max_model_len, page_size);
     if (columns > std::numeric_limits<int32_t>::max()) continue;
     if (PageTableSmemBytes(max_num_seqs, static_cast<int32_t>(columns)) <=
         smem_bytes) {

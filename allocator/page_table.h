@@ -13,7 +13,7 @@
 // where a row was then, so that an embedder can permute its own per-row state.
 //
 // Invariants (CheckInvariants): entries past num_pages(row) are kNullPage, in
-// unused rows all are; entries before are not; a row that differs is listed.
+// unused rows all are; entries before are not.
 //
 // Single-threaded. Calls are O(1) but for SwapRows and RemoveLastRow, which
 // are O(pages of the rows). Nothing allocates after construction.
@@ -39,7 +39,8 @@ inline constexpr int64_t kTpuSmemBytes = 1'048'576;
 // the compiler's own use, bytes. The table is padded to 8 rows and 128
 // columns, the vectors to 128 entries. Found by bisection with the TPU
 // compiler and libtpu 0.0.42.1 and 0.0.52, exact on v4, v5e, v5p, v6e and v7x:
-// the largest S for 128 columns is 2008, for 1024 it is 248.
+// the largest S for 128 columns is 2008, for 1024 it is 248. The largest
+// int64_t where the sum exceeds it.
 int64_t PageTableSmemBytes(int32_t max_num_seqs, int32_t pages_per_seq);
 
 // The smallest power of two of at least `at_least` tokens a page for which a
@@ -78,6 +79,11 @@ class PageTable {
   // REQUIRES: column < num_pages(row).
   void ReplacePage(int32_t row, int32_t column, PageId page);
 
+  // Begins to load the entry that the next AppendPage writes.
+  void PrefetchAppend(int32_t row) const {
+    __builtin_prefetch(entries_.data() + Offset(row) + num_pages_[row], 1);
+  }
+
   int32_t max_num_seqs() const { return max_num_seqs_; }
   int32_t pages_per_seq() const { return pages_per_seq_; }
   int32_t num_rows() const { return num_rows_; }
@@ -89,14 +95,15 @@ class PageTable {
   // The kernel's operand, [max_num_seqs, pages_per_seq].
   std::span<const PageId> entries() const { return entries_; }
 
-  // Rows whose entries changed since ClearChanges, in no order, each once.
+  // Every row whose entries differ from those at ClearChanges, and perhaps some
+  // that changed and changed back; in no order, each once.
   // Rows that are no longer in use are among them: their entries are now 0.
   std::span<const int32_t> changed_rows() const {
     return {changed_rows_.data(), static_cast<size_t>(num_changed_)};
   }
   // Where `row` was at the last ClearChanges; -1 if it is new.
   int32_t previous_row(int32_t row) const { return previous_row_[row]; }
-  // Whether any previous_row(row) differs from row.
+  // False only if every previous_row(row) is row.
   bool rows_moved() const { return rows_moved_; }
   // O(changed rows), or O(num_rows) if rows moved.
   void ClearChanges();

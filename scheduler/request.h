@@ -41,7 +41,7 @@ struct Request {
   IsolationKey isolation;
 };
 
-enum class FinishReason {
+enum class FinishReason : uint8_t {
   kEndToken,
   kStopToken,
   kMaxNewTokens,

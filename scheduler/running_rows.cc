@@ -111,11 +111,11 @@ void RunningRows::SetNextEvent(int32_t row) {
     event_at[row] = computed[row] + 1;
     return;
   }
-  const int64_t next_page =
-      (int64_t{computed[row]} / page_size + 1) * page_size;
+  const int32_t to_next_page = page_size - computed[row] % page_size;
   // The last token is never computed: a sequence ends when it has sampled it.
-  event_at[row] = static_cast<int32_t>(
-      std::min<int64_t>(next_page, sequence.max_tokens - 1));
+  const int32_t last = sequence.max_tokens - 1;
+  event_at[row] =
+      last - computed[row] > to_next_page ? computed[row] + to_next_page : last;
 }
 
 absl::Status RunningRows::CheckInvariants() const {

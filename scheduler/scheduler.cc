@@ -63,6 +63,7 @@ void Scheduler::TakePagesForDecodes() {
   row_scratch_.clear();
   for (int32_t row = 0; row < rows_.num_decodes; ++row) {
     if (rows_.computed[row] == rows_.capacity[row]) {
+      allocator_->PrefetchExtend(row);
       row_scratch_.push_back(rows_.slot[row]);
     }
   }

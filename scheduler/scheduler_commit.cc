@@ -53,11 +53,22 @@ void Scheduler::CommitDecodes(std::span<const int32_t> sampled) {
     rows_.tokens[row][computed] = token;
     rows_.last_token[row] = token;
     if (computed == rows_.event_at[row] || token == rows_.end_token[row]) {
+      __builtin_prefetch(&sequences_[rows_.slot[row]]);
       row_scratch_.push_back(row);
     }
   }
   stats_.generated_tokens += rows_.num_decodes;
   if (num_failing_ > 0) ForgiveFailures(sampled);
+  if (allocator_->options().enable_prefix_cache) {
+    // Hashing all pages before publishing any hides the index's cache misses.
+    for (const int32_t row : row_scratch_) {
+      Sequence& sequence = sequences_[rows_.slot[row]];
+      HashKnownPages(sequence, rows_.computed[row]);
+      if (sequence.num_hashed > 0) {
+        allocator_->PrefetchPublish(sequence.hashes[sequence.num_hashed - 1]);
+      }
+    }
+  }
   for (const int32_t row : row_scratch_) CommitEvent(row);
 }
 

@@ -29,34 +29,34 @@
 
 namespace tidewheel {
 
-enum class SequenceState { kFree, kWaiting, kRunning, kEnded };
+enum class SequenceState : uint8_t { kFree, kWaiting, kRunning, kEnded };
 
-struct Sequence {
+struct alignas(64) Sequence {
   static constexpr int32_t kMaxStopTokens = 16;
   // No token is compared equal to it.
   static constexpr int64_t kNoEndToken = std::numeric_limits<int64_t>::min();
 
-  SequenceState state = SequenceState::kFree;
-  RequestId id;
-  Rank rank;
-  int32_t row = -1;  // while running
-
+  // What is read when a page is full comes first, in one cache line.
   std::unique_ptr<int32_t[]> tokens;   // [token_capacity]
   std::unique_ptr<uint64_t[]> hashes;  // [hash_capacity], a full page each
-  int32_t token_capacity = 0;
-  int32_t hash_capacity = 0;
+  int64_t end_token = kNoEndToken;
+  int32_t row = -1;        // while running
   int32_t num_hashed = 0;  // pages
-  int32_t prompt_tokens = 0;
-  int32_t num_tokens = 0;  // known ones; see RunningRows while running
+  int32_t hash_capacity = 0;
+  int32_t isolation = IsolationRoots::kShared;
   int32_t max_tokens = 0;  // prompt included
   int32_t min_tokens = 0;  // prompt included; not stopped by tokens before
-  FinishReason limit_reason = FinishReason::kMaxNewTokens;
-
-  int64_t end_token = kNoEndToken;
   int32_t num_stop_tokens = 0;
+  FinishReason limit_reason = FinishReason::kMaxNewTokens;
+  SequenceState state = SequenceState::kFree;
+
+  RequestId id;
+  Rank rank;
+  int32_t token_capacity = 0;
+  int32_t prompt_tokens = 0;
+  int32_t num_tokens = 0;  // known ones; see RunningRows while running
   std::array<int32_t, kMaxStopTokens> stop_tokens = {};
 
-  int32_t isolation = IsolationRoots::kShared;
   PageAllocator::PrefixMatch match;  // the last answer, to start from
 
   int32_t cached_tokens = 0;    // at the first admission
