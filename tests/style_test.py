@@ -50,12 +50,17 @@ class Tree:
                   else text.split('\n') for path, text in self.files.items()}
 
   def _paths(self):
-    git = subprocess.run(
-        ['git', '-c', f'safe.directory={self.root}', '-C', str(self.root),
-         'ls-files', '-z', '--cached'],
-        capture_output=True, text=True, check=False)
-    if git.returncode == 0 and git.stdout:
-      return sorted(git.stdout.rstrip('\0').split('\0'))
+    listed = ''
+    try:
+      listed = subprocess.run(
+          ['git', '-c', f'safe.directory={self.root}', '-C', str(self.root),
+           'ls-files', '-z', '--cached'],
+          capture_output=True, text=True, check=False).stdout
+    except OSError:
+      pass  # no git here
+    if listed:
+      return sorted(listed.rstrip('\0').split('\0'))
+    # Not a checkout: an unpacked archive.
     return sorted(
         str(path.relative_to(self.root)) for path in self.root.rglob('*')
         if path.is_file() and path.relative_to(self.root).parts[0] not in
