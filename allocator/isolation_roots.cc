@@ -56,6 +56,11 @@ std::optional<int32_t> IsolationRoots::TryAcquire(const IsolationKey& key) {
   return oldest;
 }
 
+void IsolationRoots::Hold(int32_t slot) {
+  TIDEWHEEL_CHECK_GT(slots_[slot].holders, 0);
+  ++slots_[slot].holders;
+}
+
 void IsolationRoots::Release(int32_t slot) {
   TIDEWHEEL_CHECK_GT(slots_[slot].holders, 0);
   if (--slots_[slot].holders == 0) slots_[slot].released_at = ++releases_;

@@ -63,6 +63,8 @@ class IsolationRoots {
   // holders: the caller should have made max_keys as large as the number of
   // requests that it keeps.
   std::optional<int32_t> TryAcquire(const IsolationKey& key);
+  // One more holder. REQUIRES: the slot has a holder.
+  void Hold(int32_t slot);
   // REQUIRES: the slot has a holder.
   void Release(int32_t slot);
 

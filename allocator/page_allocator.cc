@@ -248,6 +248,7 @@ int32_t PageAllocator::PagesToExtend(int32_t row, int32_t new_len) const {
 }
 
 bool PageAllocator::TryExtend(int32_t row, int32_t new_len) {
+  CheckRow(row);
   const int32_t need = PagesToExtend(row, new_len);
   const int32_t from_promise = std::min(need, rows_[row].promised);
   if (need - from_promise > num_unpromised()) return false;
@@ -292,23 +293,32 @@ void PageAllocator::CompleteCopies() {
   copies_.clear();
 }
 
-void PageAllocator::Truncate(int32_t row, int32_t new_len) {
-  TIDEWHEEL_CHECK_LE(new_len, capacity(row));
-  TIDEWHEEL_CHECK_GE(new_len, 0);
-  const int32_t kept = CeilDiv(new_len);
+void PageAllocator::GiveBack(int32_t row, int32_t length) {
+  TIDEWHEEL_CHECK_LE(length, capacity(row));
+  TIDEWHEEL_CHECK_GE(length, 0);
+  const int32_t kept = CeilDiv(length);
   int32_t given_back = 0;
   while (table_.num_pages(row) > kept) {
     if (DropPage(table_.PopPage(row))) ++given_back;
   }
+  if (rows_[row].keeps_promise) AddPromise(row, given_back);
+}
+
+void PageAllocator::Truncate(int32_t row, int32_t new_len) {
+  GiveBack(row, new_len);
   Row& state = rows_[row];
-  if (state.keeps_promise) AddPromise(row, given_back);
   state.num_published =
       std::min(state.num_published, new_len / options_.page_size);
   state.tail_tokens = new_len % options_.page_size;
+  // A page that is the row's alone now may be written in place, also if it is
+  // forked later: the fork is the one that copies.
+  if (!TailNeedsCopy(row)) state.tail_tokens = 0;
 }
 
 std::optional<int32_t> PageAllocator::TryFork(int32_t row, int32_t num_tokens,
                                               int32_t promised_tokens) {
+  CheckRow(row);
+  TIDEWHEEL_CHECK_GE(num_tokens, 0);
   TIDEWHEEL_CHECK_LE(num_tokens, capacity(row));
   const int32_t shared = CeilDiv(num_tokens);
   const int32_t tail_tokens = num_tokens % options_.page_size;
@@ -343,6 +353,7 @@ PrefixIndex::Node PageAllocator::NodeBefore(int32_t row, int32_t column,
 
 void PageAllocator::Publish(int32_t row, const Content& content,
                             int32_t committed_len) {
+  CheckRow(row);
   if (!options_.enable_prefix_cache) return;
   TIDEWHEEL_CHECK(copies_.empty());
   TIDEWHEEL_CHECK_LE(committed_len, capacity(row));
@@ -377,6 +388,7 @@ bool PageAllocator::PublishPage(int32_t row, int32_t column,
 }
 
 void PageAllocator::Release(int32_t row) {
+  CheckRow(row);
   // Last page first: a page is then always released before its parent, and the
   // cached list evicts children before parents.
   while (table_.num_pages(row) > 0) DropPage(table_.PopPage(row));
@@ -395,7 +407,16 @@ int32_t PageAllocator::PagesFreedByRelease(int32_t row) const {
   return freed;
 }
 
+bool PageAllocator::OthersHoldPages(int32_t row) const {
+  // Pinned pages may be the row's own as well; then this errs towards no.
+  int32_t others = pool_.num_lent() - table_.num_pages(row);
+  for (const PinnedPath& pin : pins_) others -= pin.num_pages;
+  return others > 0;
+}
+
 void PageAllocator::SwapRows(int32_t a, int32_t b) {
+  CheckRow(a);
+  CheckRow(b);
   if (a == b) return;
   table_.SwapRows(a, b);
   std::swap(rows_[a], rows_[b]);

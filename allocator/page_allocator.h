@@ -24,6 +24,8 @@
 // <= available; a lent or cached page's parent is indexed, so eviction from
 // the cached list's head never orphans a page.
 //
+// A row that is passed must be in use; this is CHECKed.
+//
 // Single-threaded. O(1) a page taken or given back, whatever the pool's size.
 // Nothing allocates after Create, but for AcquireIsolation.
 
@@ -38,6 +40,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "allocator/check.h"
 #include "allocator/isolation_roots.h"
 #include "allocator/page_pool.h"
 #include "allocator/page_table.h"
@@ -119,6 +122,8 @@ class PageAllocator {
   std::optional<int32_t> TryAcquireIsolation(const IsolationKey& key) {
     return roots_.TryAcquire(key);
   }
+  // One more holder of a slot that has one.
+  void HoldIsolation(int32_t isolation) { roots_.Hold(isolation); }
   void ReleaseIsolation(int32_t isolation) { roots_.Release(isolation); }
 
   // Fills hashes[first_page, end_page) of a sequence whose earlier ones are
@@ -147,9 +152,12 @@ class PageAllocator {
   // REQUIRES: new_len <= pages_per_seq * page_size.
   bool TryExtend(int32_t row, int32_t new_len);
 
-  // Keeps the pages of the first `new_len` tokens. What a row gives back to the
-  // pool is promised to it again if it has a promise.
+  // Forgets the tokens past the first `new_len` and gives their pages back;
+  // other ones may be written there after a TryExtend. What becomes available
+  // is promised to the row again if it has a promise.
   void Truncate(int32_t row, int32_t new_len);
+  // The same for slots that were taken and never written: nothing is forgotten.
+  void GiveBack(int32_t row, int32_t length);
 
   // A row that shares the first num_tokens of `row`; its next write into a
   // partial last page copies that page first. Nothing if rows or pages lack.
@@ -175,6 +183,10 @@ class PageAllocator {
 
   // Pages that Release would make available or stop promising. O(pages).
   int32_t PagesFreedByRelease(int32_t row) const;
+
+  // Whether releasing all other rows would surely make a page available.
+  // O(max_pins).
+  bool OthersHoldPages(int32_t row) const;
 
   void SwapRows(int32_t a, int32_t b);
 
@@ -232,6 +244,11 @@ class PageAllocator {
   int32_t CeilDiv(int32_t tokens) const {
     return tokens / options_.page_size +
            (tokens % options_.page_size != 0 ? 1 : 0);
+  }
+  // One comparison also for a negative row.
+  void CheckRow(int32_t row) const {
+    TIDEWHEEL_CHECK_LT(static_cast<uint32_t>(row),
+                       static_cast<uint32_t>(table_.num_rows()));
   }
   PageId TakePage();
   void EvictOldest();

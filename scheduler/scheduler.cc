@@ -92,13 +92,22 @@ bool Scheduler::TakePageForDecode(int32_t slot) {
 }
 
 // Of the rows that rank below `needy_row` and would free a page now, the one
-// with the fewest tokens to compute again; of equals the lowest-ranked.
+// with the fewest tokens to compute again; of equals the lowest-ranked. -1 if
+// there is none.
+//
+// Forks can share all their pages, so that none of them frees anything alone.
+// The highest-ranked sequence must advance even then, and only it: the
+// lowest-ranked row then goes first, if all of them together would free a page.
 int32_t Scheduler::ChooseVictim(int32_t needy_row) const {
   const Rank& needy = sequences_[rows_.slot[needy_row]].rank;
   int32_t best = -1;
+  int32_t lowest = needy_row;
+  bool is_highest = true;
   for (int32_t row = 0; row < rows_.num_rows(); ++row) {
     const Rank& rank = sequences_[rows_.slot[row]].rank;
+    if (rank < needy) is_highest = false;
     if (!(needy < rank)) continue;
+    if (sequences_[rows_.slot[lowest]].rank < rank) lowest = row;
     if (best >= 0) {
       const Rank& best_rank = sequences_[rows_.slot[best]].rank;
       if (rows_.computed[row] > rows_.computed[best]) continue;
@@ -108,7 +117,12 @@ int32_t Scheduler::ChooseVictim(int32_t needy_row) const {
     }
     if (allocator_->PagesFreedByRelease(row) > 0) best = row;
   }
-  return best;
+  if (best >= 0) return best;
+  if (is_highest && lowest != needy_row &&
+      allocator_->OthersHoldPages(needy_row)) {
+    return lowest;
+  }
+  return -1;
 }
 
 void Scheduler::Preempt(int32_t row) {
@@ -231,9 +245,7 @@ bool Scheduler::TryAdmit(int32_t slot, int32_t& budget) {
   PageAllocator::AdmitOptions admit;
   admit.match = sequence.match;
   admit.num_tokens = cached + chunk;
-  admit.promised_tokens = options_.admission == AdmissionPolicy::kReserve
-                              ? sequence.max_tokens - 1
-                              : known;
+  admit.promised_tokens = PromisedTokens(sequence);
   admit.headroom_pages = running > 0 ? watermark_pages() : 0;
   const std::optional<int32_t> row = allocator_->TryAdmit(admit);
   if (!row.has_value()) {
@@ -249,6 +261,14 @@ bool Scheduler::TryAdmit(int32_t slot, int32_t& budget) {
   rows_.Schedule(*row, chunk);
   budget -= chunk;
   return true;
+}
+
+// The length up to which pages are promised when a row is taken; the last token
+// of a sequence is never computed.
+int32_t Scheduler::PromisedTokens(const Sequence& sequence) const {
+  return options_.admission == AdmissionPolicy::kReserve
+             ? sequence.max_tokens - 1
+             : sequence.num_tokens;
 }
 
 void Scheduler::HashKnownPages(Sequence& sequence, int32_t num_tokens) {

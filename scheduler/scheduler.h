@@ -85,6 +85,14 @@ class Scheduler {
   // Errors: a refusal (submission.h); then nothing has changed.
   absl::StatusOr<RequestId> Submit(const Request& request, int64_t now_us);
 
+  // A new request that goes on from all that `id` knows now, with its limits
+  // and stops; parallel sampling is a prompt and its forks. A running
+  // request's pages are shared, and copied where both would write; otherwise
+  // the fork waits like any other request.
+  // Errors: NotFound if there is no such unfinished request,
+  // FailedPrecondition while a step is in flight, a refusal (submission.h).
+  absl::StatusOr<RequestId> Fork(RequestId id, int64_t now_us);
+
   // Ends the request, also while a step that computes it is in flight.
   // Errors: NotFound if there is no such unfinished request.
   absl::Status Cancel(RequestId id);
@@ -134,6 +142,10 @@ class Scheduler {
             std::unique_ptr<PageAllocator> allocator);
 
   absl::StatusOr<RequestId> Accept(const Request& request, int64_t now_us);
+  absl::Status CheckRoom() const;
+  void Enqueue(int32_t slot, int64_t now_us);
+  bool TryShareRow(int32_t parent, int32_t child, int64_t now_us);
+  int32_t PromisedTokens(const Sequence& sequence) const;
   int64_t RankKey(int32_t priority, int64_t now_us) const;
   int32_t max_prefill_chunk() const {
     return options_.max_prefill_chunk > 0 ? options_.max_prefill_chunk

@@ -135,9 +135,9 @@ void Scheduler::TakeBack(int32_t row) {
 
 // Gives back what was taken for tokens that were not computed after all.
 void Scheduler::ReturnPages(int32_t row) {
-  allocator_->Truncate(row, rows_.computed[row]);
-  // After a truncation the next write must ask first.
-  rows_.capacity[row] = rows_.computed[row];
+  allocator_->GiveBack(row, rows_.computed[row]);
+  rows_.capacity[row] =
+      std::min(rows_.capacity[row], allocator_->capacity(row));
 }
 
 void Scheduler::CountFailure(int32_t slot) {

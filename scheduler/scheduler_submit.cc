@@ -154,19 +154,7 @@ absl::StatusOr<RequestId> Scheduler::Accept(const Request& request,
                                             int64_t now_us) {
   TIDEWHEEL_ASSIGN_OR_RETURN(const LengthLimit limit,
                              CheckRequest(request, options_, *allocator_));
-  if (queue_.size() >= options_.max_waiting) {
-    return RefusalError(
-        Refusal::kQueueFull,
-        absl::StrCat(queue_.size(), " requests wait, as many as max_waiting ",
-                     options_.max_waiting,
-                     " allows; try again later or raise it"));
-  }
-  if (sequences_.num_free() == 0) {
-    return RefusalError(
-        Refusal::kQueueFull,
-        absl::StrCat(finished_.size() + taken_.size(),
-                     " finished requests were not taken; call TakeFinished"));
-  }
+  TIDEWHEEL_RETURN_IF_ERROR(CheckRoom());
   const std::optional<int32_t> isolation =
       allocator_->TryAcquireIsolation(request.isolation);
   if (!isolation.has_value()) {
@@ -193,15 +181,99 @@ absl::StatusOr<RequestId> Scheduler::Accept(const Request& request,
             sequence.stop_tokens.begin());
   sequence.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
   sequence.isolation = *isolation;
+  sequence.rank.key = RankKey(request.priority, now_us);
+  sequence.priority = request.priority;
+  Enqueue(slot, now_us);
+  return sequence.id;
+}
+
+absl::Status Scheduler::CheckRoom() const {
+  if (queue_.size() >= options_.max_waiting) {
+    return RefusalError(
+        Refusal::kQueueFull,
+        absl::StrCat(queue_.size(), " requests wait, as many as max_waiting ",
+                     options_.max_waiting,
+                     " allows; try again later or raise it"));
+  }
+  if (sequences_.num_free() == 0) {
+    return RefusalError(
+        Refusal::kQueueFull,
+        absl::StrCat(finished_.size() + taken_.size(),
+                     " finished requests were not taken; call TakeFinished"));
+  }
+  return absl::OkStatus();
+}
+
+void Scheduler::Enqueue(int32_t slot, int64_t now_us) {
+  Sequence& sequence = sequences_[slot];
   sequence.submitted_us = now_us;
   sequence.waiting_since_us = now_us;
-  sequence.rank.key = RankKey(request.priority, now_us);
   sequence.older = newest_waiting_;
   (newest_waiting_ >= 0 ? sequences_[newest_waiting_].newer : oldest_waiting_) =
       slot;
   newest_waiting_ = slot;
   queue_.Push(slot, sequence.rank);
-  return sequence.id;
+}
+
+absl::StatusOr<RequestId> Scheduler::Fork(RequestId id, int64_t now_us) {
+  const std::optional<int32_t> found = sequences_.Find(id);
+  if (!found.has_value() || sequences_[*found].state == SequenceState::kEnded) {
+    return absl::NotFoundError(absl::StrCat(
+        "request ", id.value, " is not unfinished; fork it before it ends"));
+  }
+  if (in_flight_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("request ", id.value, " can not be forked while step ",
+                     plan_.step_id, " is in flight; commit it first"));
+  }
+  const absl::Status room = CheckRoom();
+  if (!room.ok()) {
+    ++stats_.refused;
+    return room;
+  }
+  const Sequence& parent = sequences_[*found];
+  const int32_t slot = *sequences_.TryAcquire(
+      parent.max_tokens, parent.max_tokens / allocator_->page_size());
+  Sequence& child = sequences_[slot];
+  const std::span<const int32_t> known = Tokens(id);
+  std::copy(known.begin(), known.end(), child.tokens.get());
+  child.prompt_tokens = parent.prompt_tokens;
+  child.num_tokens = static_cast<int32_t>(known.size());
+  child.max_tokens = parent.max_tokens;
+  child.limit_reason = parent.limit_reason;
+  child.min_tokens = parent.min_tokens;
+  child.end_token = parent.end_token;
+  child.stop_tokens = parent.stop_tokens;
+  child.num_stop_tokens = parent.num_stop_tokens;
+  child.isolation = parent.isolation;
+  allocator_->HoldIsolation(child.isolation);
+  child.rank.key = RankKey(parent.priority, now_us);
+  child.priority = parent.priority;
+  ++stats_.accepted;
+  if (!TryShareRow(*found, slot, now_us)) Enqueue(slot, now_us);
+  return child.id;
+}
+
+// The child starts in a row of its own with the parent's pages, if there is a
+// row and the pages that it is promised.
+bool Scheduler::TryShareRow(int32_t parent, int32_t child, int64_t now_us) {
+  const int32_t parent_row = sequences_[parent].row;
+  if (parent_row < 0 || rows_.num_rows() == options_.max_num_seqs) {
+    return false;
+  }
+  Sequence& sequence = sequences_[child];
+  const int32_t computed = rows_.computed[parent_row];
+  const std::optional<int32_t> row =
+      allocator_->TryFork(parent_row, computed, PromisedTokens(sequence));
+  if (!row.has_value()) return false;
+  sequence.submitted_us = now_us;
+  sequence.admitted_us = now_us;
+  sequence.running_since_us = now_us;
+  sequence.cached_tokens = computed;
+  rows_.Join(*row, child, computed);
+  // Its next write may have to copy a page first, so it must ask.
+  rows_.capacity[*row] = computed;
+  return true;
 }
 
 // Ageing that is linear in time needs no clock when two ranks are compared: the

@@ -52,6 +52,7 @@ struct alignas(64) Sequence {
 
   RequestId id;
   Rank rank;
+  int32_t priority = 0;
   int32_t token_capacity = 0;
   int32_t prompt_tokens = 0;
   int32_t num_tokens = 0;  // known ones; see RunningRows while running
