@@ -139,8 +139,9 @@ void TpuCostModel::SetAttention(const ModelShape& model, const KvCacheShape& kv,
                 (BytesPerSecond(chip) * constants.kv_read_efficiency);
   // A multiply-add a dimension for the score and one for the weighted sum, in
   // the dimensions as stored.
-  const double pair_flops = 4.0 * (shape.num_heads / devices_) *
-                            kv.stored_head_dim() * shape.num_layers;
+  const int32_t device_heads = shape.num_heads / devices_;
+  const double pair_flops =
+      4.0 * device_heads * kv.stored_head_dim() * shape.num_layers;
   pair_s_ = pair_flops / (FlopsPerSecond(chip, WeightDtype::kBf16) *
                           constants.attention_efficiency);
   const int32_t group = shape.num_heads / shape.num_kv_heads;
@@ -165,8 +166,9 @@ void TpuCostModel::SetCollectives(const ModelShape& model, const TpuChip& chip,
   const double all_reduces = 2.0 * shape.num_layers;
   const double rate =
       link * constants.link_efficiency * constants.link_directions;
+  const int32_t half_ring_hops = devices_ / 2;
   collectives_s_ =
-      all_reduces * 2.0 * (devices_ / 2) * constants.link_latency_s;
+      all_reduces * 2.0 * half_ring_hops * constants.link_latency_s;
   collective_token_s_ = all_reduces * 2.0 * (devices_ - 1) / devices_ *
                         shape.hidden_size * kActivationBytes / rate;
 }

@@ -5,9 +5,10 @@
 
 #include "tools/command_context.h"
 
-namespace CLI {
+// CLI11's name, which is not ours to choose.
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
-}
+}  // namespace CLI
 
 namespace tidewheel {
 
