@@ -72,18 +72,32 @@ double NumSeqs(const DynamicValues& values) {
 // num_seqs[0] as repr() prints it.
 std::string NumSeqsRepr(const DynamicValues& values, ArraySpelling spelling) {
   const absl::string_view dtype = values.num_seqs_dtype;
+  if (dtype == "bool") {
+    const char* truth = NumSeqs(values) != 0 ? "True" : "False";
+    return spelling == ArraySpelling::kJax
+               ? absl::StrCat("Array(", truth, ", dtype=bool)")
+               : absl::StrCat("np.", truth, "_");
+  }
   std::string number =
       !values.real_num_seqs.has_value() ? absl::StrCat(values.num_seqs)
       : dtype == "float64"
           ? FloatRepr(*values.real_num_seqs)
           : FloatRepr(static_cast<float>(*values.real_num_seqs));
-  // Elements of jax arrays print `4.`, those of ml_dtypes' types `4`.
+  // numpy prints its own scalars as np.T(4.0) and elements of arrays as `4.`
+  // and `1.e+06`; scalars of ml_dtypes print bare, `4`.
   const bool is_numpys = DtypeRepr(dtype).find('\'') != std::string::npos;
-  if ((spelling == ArraySpelling::kJax || !is_numpys) &&
-      absl::EndsWith(number, ".0")) {
+  if (spelling == ArraySpelling::kNumpy && is_numpys) {
+    return Element(number, dtype, spelling);
+  }
+  if (absl::EndsWith(number, ".0")) {
     number.resize(number.size() - (is_numpys ? 1 : 2));
   }
-  if (spelling == ArraySpelling::kNumpy && !is_numpys) return number;
+  const size_t exponent = number.find('e');
+  if (is_numpys && exponent != std::string::npos &&
+      number.find('.') == std::string::npos) {
+    number.insert(exponent, ".");
+  }
+  if (spelling == ArraySpelling::kNumpy) return number;
   return Element(number, dtype, spelling);
 }
 

@@ -1,5 +1,6 @@
 #include "attention/python_value.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -13,13 +14,14 @@
 namespace tidewheel {
 namespace {
 
-// Python prints a float with an exponent below 1e-4 and from 1e16 on.
+// With an exponent below 1e-4 and from `least_scientific` on.
 template <typename Real>
-std::string ShortestRepr(Real value) {
+std::string ShortestRepr(Real value, double least_scientific) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   const double size = std::fabs(static_cast<double>(value));
-  const bool scientific = size != 0 && (size < 1e-4 || size >= 1e16);
+  const bool scientific =
+      size != 0 && (size < 1e-4 || size >= least_scientific);
   char buffer[64];
   const auto end = std::to_chars(
       buffer, buffer + sizeof(buffer), value,
@@ -31,8 +33,8 @@ std::string ShortestRepr(Real value) {
 
 }  // namespace
 
-std::string FloatRepr(double value) { return ShortestRepr(value); }
-std::string FloatRepr(float value) { return ShortestRepr(value); }
+std::string FloatRepr(double value) { return ShortestRepr(value, 1e16); }
+std::string FloatRepr(float value) { return ShortestRepr(value, 1e6); }
 
 PythonValue PythonValue::Bool(bool value) {
   PythonValue result;
@@ -97,6 +99,16 @@ double PythonValue::number() const {
   TIDEWHEEL_CHECK(!is_none());
   const bool whole = kind_ == Kind::kBool || kind_ == Kind::kInt;
   return whole ? static_cast<double>(integer_) : real_;
+}
+
+int64_t PythonValue::ClampedInt(int64_t least, int64_t most) const {
+  TIDEWHEEL_CHECK(!is_none());
+  if (kind_ == Kind::kBool || kind_ == Kind::kInt) {
+    return std::clamp(integer_, least, most);
+  }
+  if (std::isnan(real_) || real_ <= static_cast<double>(least)) return least;
+  if (real_ >= static_cast<double>(most)) return most;
+  return static_cast<int64_t>(real_);
 }
 
 bool PythonValue::AtMost(int64_t bound) const {

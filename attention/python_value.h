@@ -38,6 +38,9 @@ class PythonValue {
   // The number, 0 or 1 for a bool.
   // REQUIRES: !is_none().
   double number() const;
+  // The number cut to an integer in [least, most]; NaN becomes `least`.
+  // REQUIRES: !is_none(); the bounds lie within +-2^62.
+  int64_t ClampedInt(int64_t least, int64_t most) const;
   // value <= bound, value == bound, value > bound as Python compares them.
   // REQUIRES: !is_none().
   bool AtMost(int64_t bound) const;

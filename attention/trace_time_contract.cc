@@ -1,6 +1,6 @@
 #include "attention/trace_time_contract.h"
 
-#include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -44,6 +44,10 @@ struct Launch {
   BlockSizes blocks;
 
   int64_t group() const { return num_q_heads / (num_combined_kv_heads / 2); }
+  // Rows of the matrix that meets one KV head.
+  int64_t rows_per_block() const {
+    return blocks.num_queries_per_block * group();
+  }
   int64_t keys_per_block() const {
     return blocks.num_kv_pages_per_block * page_size;
   }
@@ -67,8 +71,7 @@ JaxVerdict CheckWidths(const Launch& launch) {
 // A block size that is a whole number; the static checks passed.
 std::optional<int64_t> BlockOption(const PythonValue& value) {
   if (value.is_none()) return std::nullopt;
-  // Beyond 2^62 no size of a launch reaches it.
-  return static_cast<int64_t>(std::min(value.number(), 0x1p62));
+  return value.ClampedInt(1, std::numeric_limits<int32_t>::max());
 }
 
 JaxVerdict ChooseBlocks(const ContractInputs& inputs,
@@ -181,11 +184,13 @@ JaxVerdict CheckLaunchLowers(const Launch& launch,
                      "type before the dot operation.")};
   }
   // A product with a single key is lowered to a broadcast and a sum, which
-  // take no element but f32.
+  // take no element but f32. With a single query row too nothing is broadcast,
+  // and every floating element does.
   const bool all_f32 =
       (launch.q_dtype == "float32" || QueriesAreWidened(launch)) &&
       kv_dtype == "float32";
-  if (launch.keys_per_block() == 1 && !all_f32) {
+  const bool is_dot = launch.rows_per_block() == 1 && IsFloatingDtype(kv_dtype);
+  if (launch.keys_per_block() == 1 && !all_f32 && !is_dot) {
     return JaxError{
         "VerificationError",
         "Pallas encountered an internal verification error. Please file a bug "

@@ -106,6 +106,25 @@ TEST(ContractTest, FractionalNumSeqsCannotIndex) {
             "max_num_seqs=3");
 }
 
+TEST(ContractTest, BoolNumSeqsSelectsAndHasNoTruthValue) {
+  ContractInputs inputs = SoundInputs();
+  inputs.num_seqs = {{1}, "bool", {{1}}};
+  EXPECT_THAT(DynamicText(inputs, ArraySpelling::kNumpy),
+              HasSubstr("more than one element is ambiguous"));
+  inputs.num_seqs.values = {{0}};
+  EXPECT_THAT(DynamicText(inputs, ArraySpelling::kJax),
+              HasSubstr("truth value of an empty array"));
+}
+
+TEST(ContractTest, LargeFloatNumSeqsPrintWithAnExponent) {
+  ContractInputs inputs = SoundInputs();
+  inputs.num_seqs = {{1}, "float32", std::nullopt, {{1e6}}};
+  EXPECT_THAT(DynamicText(inputs, ArraySpelling::kJax),
+              HasSubstr("num_seqs[0]=Array(1.e+06, dtype=float32)"));
+  EXPECT_THAT(DynamicText(inputs, ArraySpelling::kNumpy),
+              HasSubstr("num_seqs[0]=np.float32(1e+06)"));
+}
+
 TEST(ContractTest, ArraysWithoutUsableValuesAreAnErrorNotAVerdict) {
   ContractInputs inputs = SoundInputs();
   inputs.kv_lens.values.reset();
@@ -185,6 +204,20 @@ TEST(PythonValueTest, OnlyPythonsAndDoubleAreFloats) {
   EXPECT_FALSE(PythonValue().is_float());
 }
 
+TEST(PythonValueTest, ClampedIntIsWithinItsBoundsForEveryNumber) {
+  EXPECT_EQ(PythonValue::Int(7).ClampedInt(1, 100), 7);
+  EXPECT_EQ(PythonValue::Float(7.9).ClampedInt(1, 100), 7);
+  EXPECT_EQ(PythonValue::Float(-1e300).ClampedInt(1, 100), 1);
+  EXPECT_EQ(PythonValue::Float(1e300).ClampedInt(1, int64_t{1} << 62),
+            int64_t{1} << 62);
+  EXPECT_EQ(
+      PythonValue::Int(std::numeric_limits<int64_t>::min()).ClampedInt(-5, 5),
+      -5);
+  EXPECT_EQ(PythonValue::Float(std::numeric_limits<double>::quiet_NaN())
+                .ClampedInt(3, 5),
+            3);
+}
+
 TEST(PythonValueDeathTest, NoneHasNoNumber) {
   EXPECT_DEATH(PythonValue().number(), "is_none");
 }
@@ -222,6 +255,23 @@ TEST(TraceTimeContractTest, ScaledCacheWithOneKeyABlockLowersForFloat32) {
   options.k_scale = PythonValue::Float(0.5);
   options.v_scale = PythonValue::Float(0.5);
   EXPECT_EQ(CheckLowering(inputs, options, "cpu"), std::nullopt);
+}
+
+TEST(TraceTimeContractTest, OneKeyUnderOneQueryRowIsADotProduct) {
+  ContractInputs inputs = SoundInputs();
+  inputs.q.shape = {8, 4, 128};
+  inputs.kv_pages = {{6, 1, 8, 128}, "bfloat16"};
+  ContractOptions options;
+  options.num_kv_pages_per_block = PythonValue::Int(1);
+  options.num_queries_per_block = PythonValue::Int(1);
+  EXPECT_EQ(CheckLowering(inputs, options, "cpu"), std::nullopt);
+  options.num_queries_per_block = PythonValue::Int(2);
+  EXPECT_THAT(Text(CheckLowering(inputs, options, "cpu")),
+              HasSubstr("VerificationError"));
+  options.num_queries_per_block = PythonValue::Int(1);
+  inputs.kv_pages.dtype = "int8";
+  EXPECT_THAT(Text(CheckLowering(inputs, options, "cpu")),
+              HasSubstr("VerificationError"));
 }
 
 TEST(TunedBlockSizesTest, LookUpsRoundUpToPowersOfTwo) {
