@@ -2,14 +2,14 @@
 //
 //   need = buffers and scratch (exact) + slots of spilled registers (a bound)
 //
-// Buffers and scratch are what the kernel declares, padded to tiles; in 134
+// Buffers and scratch are what the kernel declares, padded to tiles; in 512
 // dumped compiles the sum is the compiler's to the byte. Spills are what the
 // 64 vector registers of 4 KiB can not hold; which, the scheduler decides, so
 // the law counts what is live at once in the kernel's inner step, and its
 // weights bound what the compiler was seen to spill (vmem_rule.cc says how).
 //
-// It is not the compiler: it errs upwards, by a tenth in the middle and up to
-// a half where many query rows meet few keys.
+// It is not the compiler: it errs upwards, by a sixth in the middle and by more
+// than a half at worst.
 //
 // Thread-safety: pure functions. Nothing allocates but findings.
 
