@@ -222,6 +222,8 @@ void Scheduler::End(int32_t slot, FinishReason reason) {
   if (sequence.state == SequenceState::kRunning) {
     rows_.Leave(sequence.row);
     if (sequence.length_when_cancelled >= 0) {
+      stats_.generated_tokens -=
+          sequence.num_tokens - sequence.length_when_cancelled;
       sequence.num_tokens = sequence.length_when_cancelled;
     }
   } else {

@@ -67,15 +67,16 @@ void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
   const int32_t head = queue_.first();
   explanation.state = Explanation::State::kWaiting;
   explanation.since_us = sequence.waiting_since_us;
-  explanation.reason = sequence.wait_reason;
-  if (head != slot) explanation.behind = sequences_[head].id;
   // A reason of an earlier plan does not hold for one that the last plan did
   // not get to.
-  const bool tried = sequence.tried_in_step == plans_;
-  if (!tried && sequence.wait_reason != WaitReason::kNotTried) {
-    explanation.reason =
-        head == slot ? WaitReason::kFailures : WaitReason::kBehind;
-  }
+  const auto reason_now = [this, head](int32_t of) {
+    if (sequences_[of].tried_in_step == plans_) {
+      return sequences_[of].wait_reason;
+    }
+    return of == head ? WaitReason::kFailures : WaitReason::kBehind;
+  };
+  explanation.reason = reason_now(slot);
+  if (head != slot) explanation.behind = sequences_[head].id;
   explanation.needed = sequence.wait_needed;
   explanation.available = sequence.wait_available;
   switch (explanation.reason) {
@@ -83,9 +84,10 @@ void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
       explanation.text = "no step was planned since it began to wait";
       break;
     case WaitReason::kBehind:
-      explanation.text = absl::StrCat(
-          "it waits behind request ", explanation.behind.value,
-          ", which lacks ", WaitReasonName(sequences_[head].wait_reason));
+      explanation.text =
+          absl::StrCat("it waits behind request ", explanation.behind.value,
+                       ", which goes first and waits too (",
+                       WaitReasonName(reason_now(head)), ")");
       break;
     case WaitReason::kRows:
       explanation.text =
@@ -109,9 +111,10 @@ void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
               : "");
       break;
     case WaitReason::kProtected:
-      explanation.text = absl::StrCat(
-          "request ", explanation.behind.value, " before it was passed ",
-          options_.max_bypasses, " times and goes first now");
+      explanation.text = absl::StrCat("one of those before it, from request ",
+                                      explanation.behind.value,
+                                      " on, was passed ", options_.max_bypasses,
+                                      " times and may not be passed again");
       break;
     case WaitReason::kPreempted:
       explanation.text =

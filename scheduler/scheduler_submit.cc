@@ -83,6 +83,12 @@ absl::Status CheckOptions(const SchedulerOptions& options) {
         " exceeds max_num_batched_tokens ", options.max_num_batched_tokens,
         " and would have no effect; lower it, or give 0 for no cap"));
   }
+  if (options.max_prefill_chunk > 0 && !options.chunked_prefill) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_prefill_chunk ", options.max_prefill_chunk,
+        " would split prompts but chunked prefill is off; turn it on, or give "
+        "0 for no cap"));
+  }
   constexpr int64_t kMostSlots = std::numeric_limits<int32_t>::max() / 4;
   if (int64_t{options.max_waiting} + options.max_num_seqs > kMostSlots) {
     return absl::InvalidArgumentError(
@@ -175,7 +181,9 @@ absl::StatusOr<RequestId> Scheduler::Accept(const Request& request,
   sequence.num_tokens = prompt;
   sequence.max_tokens = limit.max_tokens;
   sequence.limit_reason = limit.reason;
-  sequence.min_tokens = prompt + request.min_new_tokens;
+  // Without max_new_tokens the minimum has no bound of its own.
+  sequence.min_tokens = static_cast<int32_t>(std::min<int64_t>(
+      int64_t{prompt} + request.min_new_tokens, limit.max_tokens));
   if (request.end_token.has_value()) sequence.end_token = *request.end_token;
   std::copy(request.stop_tokens.begin(), request.stop_tokens.end(),
             sequence.stop_tokens.begin());
@@ -208,6 +216,7 @@ void Scheduler::Enqueue(int32_t slot, int64_t now_us) {
   Sequence& sequence = sequences_[slot];
   sequence.submitted_us = now_us;
   sequence.waiting_since_us = now_us;
+  sequence.tried_in_step = plans_;
   sequence.older = newest_waiting_;
   (newest_waiting_ >= 0 ? sequences_[newest_waiting_].newer : oldest_waiting_) =
       slot;

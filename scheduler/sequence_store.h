@@ -76,7 +76,7 @@ struct alignas(64) Sequence {
   int64_t admitted_us = -1;
   int64_t waiting_since_us = 0;
   int64_t running_since_us = 0;
-  int64_t tried_in_step = -1;  // the plan that set wait_reason
+  int64_t tried_in_step = -1;  // the last plan when wait_reason was set
   WaitReason wait_reason = WaitReason::kNotTried;
   int32_t wait_needed = 0;
   int32_t wait_available = 0;
