@@ -294,6 +294,7 @@ void PageAllocator::CompleteCopies() {
 }
 
 void PageAllocator::GiveBack(int32_t row, int32_t length) {
+  CheckRow(row);
   TIDEWHEEL_CHECK_LE(length, capacity(row));
   TIDEWHEEL_CHECK_GE(length, 0);
   const int32_t kept = CeilDiv(length);
@@ -408,8 +409,10 @@ int32_t PageAllocator::PagesFreedByRelease(int32_t row) const {
 }
 
 bool PageAllocator::OthersHoldPages(int32_t row) const {
-  // Pinned pages may be the row's own as well; then this errs towards no.
-  int32_t others = pool_.num_lent() - table_.num_pages(row);
+  // What pins and pending copies hold, no release frees. It may be the row's
+  // own or another's as well; then this errs towards no.
+  int32_t others = pool_.num_lent() - table_.num_pages(row) -
+                   static_cast<int32_t>(copies_.size());
   for (const PinnedPath& pin : pins_) others -= pin.num_pages;
   return others > 0;
 }

@@ -1,0 +1,46 @@
+// AllocationCounter: how many times this thread has asked for memory.
+//
+// A test binary that lists allocation_counter.cc among its sources has every
+// form of operator new replaced with one that counts. It does not see malloc
+// called by C code, and counts the calling thread only.
+//
+// Lifecycle:
+//   1. Warm up: let the code under test take what Create may take.
+//   2. Put the calls in a block that begins with an ExpectNoAllocation; the
+//      end of the block fails the test if anything was allocated.
+//
+//     {
+//       ExpectNoAllocation scope("TryExtend");
+//       allocator->TryExtend(row, 17);
+//     }
+//
+// Thread-safety: counters are per thread. Counting allocates nothing.
+
+#ifndef TIDEWHEEL_TESTS_ALLOCATION_COUNTER_H_
+#define TIDEWHEEL_TESTS_ALLOCATION_COUNTER_H_
+
+#include <cstdint>
+
+namespace tidewheel {
+
+// Calls of operator new by this thread so far.
+int64_t NumAllocations();
+
+class ExpectNoAllocation {
+ public:
+  // `what` names the calls in the failure's text; it outlives the scope.
+  explicit ExpectNoAllocation(const char* what)
+      : what_(what), before_(NumAllocations()) {}
+  ~ExpectNoAllocation();
+
+  ExpectNoAllocation(const ExpectNoAllocation&) = delete;
+  ExpectNoAllocation& operator=(const ExpectNoAllocation&) = delete;
+
+ private:
+  const char* what_;
+  int64_t before_;
+};
+
+}  // namespace tidewheel
+
+#endif  // TIDEWHEEL_TESTS_ALLOCATION_COUNTER_H_
