@@ -78,8 +78,9 @@ class RandomWriter {
       for (size_t i = 0; i < order.size(); ++i) {
         const size_t column = order[i];
         std::string value = column < values.size() ? values[column] : Text();
+        if (is_header) value = Name(std::move(value));
         csv += i == 0 ? "" : ",";
-        csv += Field(is_header ? Name(value) : std::move(value));
+        csv += Field(std::move(value));
       }
     };
     add_record(names, true);
