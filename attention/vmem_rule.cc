@@ -152,7 +152,8 @@ int64_t SpillSlots(TpuGeneration generation, const KernelShape& shape,
                       (weights.kv_of_heads * heads + weights.kv_of_a_head) * kv;
   // Wider heads make wider queries, K, V and outputs, not wider scores; no
   // dump tells how they spill, so all of it is taken to grow.
-  const double width = static_cast<double>(block.head_dim / kLanes);
+  const int64_t vectors = block.head_dim / kLanes;
+  const double width = static_cast<double>(vectors);
   const double excess = generation == TpuGeneration::kV4 ? kV4Excess : 1.0;
   return static_cast<int64_t>(
       std::ceil(width * excess * std::max(0.0, live - kFreeRegisters)));
