@@ -95,7 +95,8 @@ std::string NumSeqsRepr(const DynamicValues& values, ArraySpelling spelling) {
   const size_t exponent = number.find('e');
   if (is_numpys && exponent != std::string::npos &&
       number.find('.') == std::string::npos) {
-    number.insert(exponent, ".");
+    number =
+        absl::StrCat(number.substr(0, exponent), ".", number.substr(exponent));
   }
   if (spelling == ArraySpelling::kNumpy) return number;
   return Element(number, dtype, spelling);
