@@ -108,12 +108,13 @@ constexpr double kFewRows = 128;
 
 // The least weights with which no compile needed more than this says, found by
 // linear programming that makes the sum of (predicted need / need) smallest,
-// then raised by 2 %. Fitted to 318 needs of v5e and v5p and 303 of v6e and
-// v7x: 512 dumps of libtpu 0.0.42.1 and 0.0.52 on 2026-11-30, 9 of them of v4
-// (tests/data/tpu_vmem.csv), and the edges and refusals of the table of
-// compiler verdicts. KV heads a block 1..8, group 1..16, tokens 16..2048,
-// queries 8..256, every type. Predicted need / need: median 1.19 and 1.17,
-// nine in ten below 1.43 and 1.32, at most 1.60 and 1.56.
+// then raised by 2 % (tools/tpu_vmem/fit.py). Fitted to 318 needs of v5e and
+// v5p and 303 of v6e and v7x: 512 dumps of libtpu 0.0.42.1 and 0.0.52 on
+// 2026-11-30, 9 of them of v4 (tests/data/tpu_vmem.csv), and the edges and
+// refusals of the table of compiler verdicts. KV heads a block 1..8,
+// group 1..16, tokens 16..2048, queries 8..256, every type. Predicted need /
+// need: median 1.19 and 1.17, nine in ten below 1.43 and 1.32, at most 1.60
+// and 1.56.
 //
 // Fitted without one shape of heads at a time, 2 of the 318 and 2 of the 303
 // exceed the law of the rest: by 1.2 % at most, but for 2,048 rows on 64
