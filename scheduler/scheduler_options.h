@@ -34,8 +34,9 @@ struct SchedulerOptions {
   AdmissionPolicy admission = AdmissionPolicy::kOptimistic;
   int32_t watermark_pages = 0;
 
-  // Without chunked prefill a prompt runs in one step, or is refused. A
-  // sequence that was preempted may then still be recomputed in pieces.
+  // Without chunked prefill a prompt runs in one step, or is refused. What was
+  // preempted, or was in a step that failed, may still be computed in pieces,
+  // as the budget allows when its turn comes again.
   bool chunked_prefill = true;
   // Tokens of one prompt in one step at most; 0: no such bound.
   int32_t max_prefill_chunk = 0;

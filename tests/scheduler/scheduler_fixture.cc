@@ -68,6 +68,14 @@ void SchedulerWorld::Cancel(RequestId id) {
   Collect();
 }
 
+RequestId SchedulerWorld::Fork(RequestId id) {
+  const absl::StatusOr<RequestId> fork = scheduler_->Fork(id, now_us);
+  EXPECT_THAT(fork, IsOk());
+  if (fork.ok()) requests_[fork->value] = requests_.at(id.value);
+  Check();
+  return fork.value_or(RequestId{});
+}
+
 const StepPlan* SchedulerWorld::Plan() {
   plan_ = scheduler_->Plan(now_us).step;
   Check();

@@ -63,6 +63,8 @@ class SchedulerWorld {
   // Fails the test if it is refused.
   RequestId Submit(const TestRequest& request);
   absl::StatusOr<RequestId> TrySubmit(const TestRequest& request);
+  // Goes on with the script of `id`. Fails the test if it is refused.
+  RequestId Fork(RequestId id);
   void Cancel(RequestId id);
 
   // The next step, if one can run. It stays in flight.
