@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "allocator/check.h"
+#include "allocator/huge_page_allocator.h"
 
 namespace tidewheel {
 
@@ -131,11 +132,11 @@ class PagePool {
   int32_t num_free_;
   int32_t num_cached_ = 0;
   // [total + 1]: next free page, or next cached page, or kLent.
-  std::vector<PageId> next_;
+  std::vector<PageId, HugePageAllocator<PageId>> next_;
   // [total + 1]: previous cached page; kNotCached for pages not on that list.
-  std::vector<PageId> previous_;
+  std::vector<PageId, HugePageAllocator<PageId>> previous_;
   // [total]: holders.
-  std::vector<int32_t> reference_count_;
+  std::vector<int32_t, HugePageAllocator<int32_t>> reference_count_;
 };
 
 }  // namespace tidewheel
