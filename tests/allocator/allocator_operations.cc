@@ -1,9 +1,12 @@
 #include "tests/allocator/allocator_operations.h"
 
+#include <cstddef>
 #include <initializer_list>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "allocator/status_macros.h"
 
 namespace tidewheel {
 namespace {
@@ -119,18 +122,27 @@ void Perform(const Operation& operation, AllocatorWorld& world) {
   std::visit([&world](const auto& o) { o.Perform(world); }, operation);
 }
 
-std::vector<Operation> Shrink(
-    std::vector<Operation> operations,
-    const std::function<bool(const std::vector<Operation>&)>& fails) {
+absl::Status Replay(const PageAllocator::Options& options,
+                    const std::vector<Operation>& operations) {
+  AllocatorWorld world(options);
+  for (const Operation& operation : operations) {
+    Perform(operation, world);
+    TIDEWHEEL_RETURN_IF_ERROR(world.Check());
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Operation> Shrink(const PageAllocator::Options& options,
+                              std::vector<Operation> operations) {
   for (size_t length = operations.size() / 2; length > 0; length /= 2) {
     for (size_t first = 0; first + length <= operations.size();) {
       std::vector<Operation> fewer = operations;
       const auto begin = fewer.begin() + static_cast<ptrdiff_t>(first);
       fewer.erase(begin, begin + static_cast<ptrdiff_t>(length));
-      if (fails(fewer)) {
-        operations = std::move(fewer);
-      } else {
+      if (Replay(options, fewer).ok()) {
         first += length;
+      } else {
+        operations = std::move(fewer);
       }
     }
   }

@@ -91,11 +91,15 @@ std::string ToString(const std::vector<Operation>& operations);
 
 void Perform(const Operation& operation, AllocatorWorld& world);
 
-// The shortest list that a simple search finds for which `fails` is still
-// true, so that a failure can be read.
-std::vector<Operation> Shrink(
-    std::vector<Operation> operations,
-    const std::function<bool(const std::vector<Operation>&)>& fails);
+// The first difference that these operations lead to in a new world, if any.
+absl::Status Replay(const PageAllocator::Options& options,
+                    const std::vector<Operation>& operations);
+
+// The shortest list that a simple search finds that still leads to some
+// difference, so that a failure can be read.
+// REQUIRES: `operations` lead to one.
+std::vector<Operation> Shrink(const PageAllocator::Options& options,
+                              std::vector<Operation> operations);
 
 // An operation made of the bytes that `next` gives, frequent ones first.
 Operation DrawOperation(const std::function<uint8_t()>& next);

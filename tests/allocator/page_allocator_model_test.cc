@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "allocator/status_macros.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/allocator_operations.h"
 #include "tests/allocator/allocator_world.h"
@@ -23,17 +22,6 @@ struct Coverage {
   int64_t copies = 0;
   int64_t evicted = 0;
 };
-
-// The first difference that these operations lead to, if any.
-absl::Status Replay(const PageAllocator::Options& options,
-                    const std::vector<Operation>& operations) {
-  AllocatorWorld world(options);
-  for (const Operation& operation : operations) {
-    Perform(operation, world);
-    TIDEWHEEL_RETURN_IF_ERROR(world.Check());
-  }
-  return absl::OkStatus();
-}
 
 // Performs `count` operations; on the first difference, the failure prints
 // code that leads to one.
@@ -52,10 +40,7 @@ void RunRandomly(uint64_t seed, int32_t count,
     operations.push_back(DrawOperation(next));
     Perform(operations.back(), world);
     if (world.Check().ok()) continue;
-    const std::vector<Operation> fewer =
-        Shrink(operations, [&](const std::vector<Operation>& some) {
-          return !Replay(options, some).ok();
-        });
+    const std::vector<Operation> fewer = Shrink(options, operations);
     FAIL() << world.Check().ToString() << "\nseed " << seed << ", page_size "
            << options.page_size << ", total_num_pages "
            << options.total_num_pages << ", max_num_seqs "
