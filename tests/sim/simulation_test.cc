@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 200;
 
-TEST(SimulationTest, NoSeedBreaksAnInvariantAndEveryRequestEnds) {
+TEST(FaultSimulationTest, NoSeedBreaksAnInvariantAndEveryRequestEnds) {
   SchedulerStats sum;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Simulation simulation(seed, DrawSettings(seed));
@@ -37,9 +37,9 @@ TEST(SimulationTest, NoSeedBreaksAnInvariantAndEveryRequestEnds) {
 }
 
 // Canaries: each planted bug stands for a kind that the scheduler could have.
-class SimulationCanaryTest : public testing::TestWithParam<int32_t> {};
+class FaultSimulationCanaryTest : public testing::TestWithParam<int32_t> {};
 
-TEST_P(SimulationCanaryTest, PlantedBugIsFoundWithinTwentySeeds) {
+TEST_P(FaultSimulationCanaryTest, PlantedBugIsFoundWithinTwentySeeds) {
   int32_t found = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SimSettings settings = DrawSettings(seed);
@@ -50,7 +50,7 @@ TEST_P(SimulationCanaryTest, PlantedBugIsFoundWithinTwentySeeds) {
   EXPECT_GE(found, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SimulationCanaryTest,
+INSTANTIATE_TEST_SUITE_P(Kinds, FaultSimulationCanaryTest,
                          testing::Range(1, static_cast<int32_t>(kLastSabotage) +
                                                1));
 
@@ -60,7 +60,7 @@ uint64_t HashOfPlans(uint64_t seed, const SimSettings& settings) {
   return simulation.hash();
 }
 
-TEST(SimulationTest, ASeedGivesTheSamePlansWhateverTheIndexIsSeededWith) {
+TEST(FaultSimulationTest, ASeedGivesTheSamePlansWhateverTheIndexIsSeededWith) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SimSettings settings = DrawSettings(seed);
     const uint64_t hash = HashOfPlans(seed, settings);
@@ -75,7 +75,7 @@ TEST(SimulationTest, ASeedGivesTheSamePlansWhateverTheIndexIsSeededWith) {
 
 // Of every compiler and build type: all that the scheduler decided for these
 // seeds. A change of policy changes it, and nothing else may.
-TEST(SimulationTest, PlansAreThoseOfEveryOtherCompilerAndBuild) {
+TEST(FaultSimulationTest, PlansAreThoseOfEveryOtherCompilerAndBuild) {
   PlanHash all;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     all.Add(HashOfPlans(seed, DrawSettings(seed)));
