@@ -41,31 +41,42 @@ absl::Status CheckLimits(const ServerPlanOptions& options) {
   return absl::OkStatus();
 }
 
+// The page table does not depend on the pool: it covers max_model_len.
+void SetPageSize(const ServerPlanOptions& options, int32_t smallest,
+                 ServerPlan& plan) {
+  plan.page_size_is_chosen = !options.page_size.has_value();
+  plan.page_size =
+      options.page_size.value_or(std::max(kSmallestPageSize, smallest));
+  plan.pages_per_seq = CeilDiv(plan.max_model_len, plan.page_size);
+  plan.smem_bytes = PageTableSmemBytes(plan.max_num_seqs, plan.pages_per_seq);
+}
+
 // Sets the page size and what the page table needs of the scalar memory.
 absl::Status PlanPageTable(const ServerPlanOptions& options, ServerPlan& plan) {
-  plan.smem_limit_bytes = kTpuSmemBytes;
+  if (!options.smem_bytes.has_value()) {
+    SetPageSize(options, /*smallest=*/1, plan);
+    return absl::OkStatus();
+  }
+  const int64_t limit = *options.smem_bytes;
+  plan.smem_limit_bytes = limit;
   const std::optional<int32_t> smallest = SmallestPageSizeThatFits(
-      plan.max_num_seqs, plan.max_model_len, /*at_least=*/1);
+      plan.max_num_seqs, plan.max_model_len, /*at_least=*/1, limit);
   if (!smallest.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a page table of max_num_seqs ", plan.max_num_seqs,
-        " rows exceeds the ", kTpuSmemBytes,
+        " rows exceeds the ", limit,
         " B of a TPU's scalar memory at any page_size; use at most ",
-        LargestMaxNumSeqs(1), " rows"));
+        LargestMaxNumSeqs(1, limit), " rows"));
   }
   plan.smallest_page_size = *smallest;
-  plan.page_size_is_chosen = !options.page_size.has_value();
-  plan.page_size =
-      options.page_size.value_or(std::max(kSmallestPageSize, *smallest));
-  plan.pages_per_seq = CeilDiv(plan.max_model_len, plan.page_size);
-  plan.smem_bytes = PageTableSmemBytes(plan.max_num_seqs, plan.pages_per_seq);
-  plan.largest_max_num_seqs = LargestMaxNumSeqs(plan.pages_per_seq);
-  if (plan.smem_bytes <= kTpuSmemBytes) return absl::OkStatus();
+  SetPageSize(options, *smallest, plan);
+  plan.largest_max_num_seqs = LargestMaxNumSeqs(plan.pages_per_seq, limit);
+  if (plan.smem_bytes <= limit) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a page table of max_num_seqs ", plan.max_num_seqs,
                    " rows x ", plan.pages_per_seq, " pages (max_model_len ",
                    plan.max_model_len, " / page_size ", plan.page_size,
-                   ") needs ", plan.smem_bytes, " B of the ", kTpuSmemBytes,
+                   ") needs ", plan.smem_bytes, " B of the ", limit,
                    " B of a TPU's scalar memory; use a page_size of at least ",
                    *smallest, ", at most ", plan.largest_max_num_seqs,
                    " rows, or a shorter max_model_len"));

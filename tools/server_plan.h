@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/capacity_plan.h"
 #include "allocator/kv_cache_shape.h"
+#include "allocator/page_table.h"
 #include "attention/model_shape.h"
 #include "attention/tpu_chip.h"
 
@@ -38,6 +39,9 @@ struct ServerPlanOptions {
   // By default the smallest power of two from 16 whose table fits.
   std::optional<int32_t> page_size;
   std::optional<int64_t> total_num_pages;  // by default as many as fit
+  // Scalar memory that the page table must fit; absent: no such limit, as on
+  // other hardware and in studies of page sizes.
+  std::optional<int64_t> smem_bytes = kTpuSmemBytes;
 };
 
 struct ServerPlan {
@@ -55,10 +59,10 @@ struct ServerPlan {
   bool page_size_is_chosen = false;
   int32_t pages_per_seq = 0;
 
-  int64_t smem_bytes = 0;
-  int64_t smem_limit_bytes = 0;
-  int32_t smallest_page_size = 0;    // whose table fits
-  int32_t largest_max_num_seqs = 0;  // at this page size
+  int64_t smem_bytes = 0;            // what the page table needs
+  int64_t smem_limit_bytes = 0;      // 0: no limit
+  int32_t smallest_page_size = 0;    // whose table fits; 0: no limit
+  int32_t largest_max_num_seqs = 0;  // at this page size; 0: no limit
 
   // Requests of max_model_len that the pool holds at once; below 1 the longest
   // request that can run is longest_request_tokens.
