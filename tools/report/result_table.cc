@@ -1,0 +1,205 @@
+#include "tools/report/result_table.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/report/number_text.h"
+
+namespace tidewheel {
+namespace {
+
+// As in vLLM's block.
+constexpr size_t kTableWidth = 50;
+constexpr size_t kLabelWidth = 40;
+
+std::string Banner(absl::string_view title, char fill) {
+  const std::string text = title.empty() ? "" : absl::StrCat(" ", title, " ");
+  const size_t rest = kTableWidth - std::min(kTableWidth, text.size());
+  return absl::StrCat(std::string(rest / 2, fill), text,
+                      std::string(rest - rest / 2, fill), "\n");
+}
+
+class Table {
+ public:
+  void AddBanner(absl::string_view title, char fill) {
+    absl::StrAppend(&text_, Banner(title, fill));
+  }
+  void Add(absl::string_view label, absl::string_view value) {
+    absl::StrAppend(&text_,
+                    absl::StrFormat("%-*s %s\n", static_cast<int>(kLabelWidth),
+                                    absl::StrCat(label, ":"), value));
+  }
+  void AddCount(absl::string_view label, int64_t value) {
+    Add(label, absl::StrCat(value));
+  }
+  void AddValue(absl::string_view label, double value) {
+    Add(label, absl::StrFormat("%.2f", value));
+  }
+  // Mean, median and the percentiles that were asked for.
+  void AddLatency(absl::string_view title, absl::string_view name,
+                  const Distribution& ms, const std::vector<double>& percents) {
+    AddBanner(title, '-');
+    const auto add = [&](absl::string_view statistic, double value) {
+      const std::string label = absl::StrCat(statistic, " ", name, " (ms)");
+      if (ms.count == 0) {
+        Add(label, "none");
+      } else {
+        AddValue(label, value);
+      }
+    };
+    add("Mean", ms.mean);
+    add("Median", ms.median);
+    for (size_t i = 0; i < percents.size(); ++i) {
+      add(absl::StrCat("P", PercentileName(percents[i])),
+          ms.count == 0 ? 0 : ms.percentiles[i]);
+    }
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void AddServing(const SimulationRun& run, Table& table) {
+  const ServingMetrics& m = run.metrics;
+  table.AddBanner("Serving Benchmark Result", '=');
+  table.AddCount("Successful requests", m.completed);
+  if (m.not_completed > 0) table.AddCount("Failed requests", m.not_completed);
+  if (run.simulation.max_concurrency > 0) {
+    table.AddCount("Maximum request concurrency",
+                   run.simulation.max_concurrency);
+  }
+  if (run.workload.request_rate.has_value()) {
+    table.AddValue("Request rate configured (RPS)", *run.workload.request_rate);
+  }
+  table.AddValue("Benchmark duration (s)", m.duration_s);
+  table.AddCount("Total input tokens", m.input_tokens);
+  table.AddCount("Total generated tokens", m.output_tokens);
+  table.AddValue("Request throughput (req/s)", m.request_throughput);
+  if (m.request_goodput.has_value()) {
+    table.AddValue("Request goodput (req/s)", *m.request_goodput);
+  }
+  table.AddValue("Output token throughput (tok/s)", m.output_throughput);
+  table.AddValue("Total Token throughput (tok/s)", m.total_token_throughput);
+  const std::vector<double>& percents = run.metrics_options.percentiles;
+  if (run.shown.ttft) {
+    table.AddLatency("Time to First Token", "TTFT", m.ttft_ms, percents);
+  }
+  if (run.shown.tpot) {
+    table.AddLatency("Time per Output Token (excl. 1st token)", "TPOT",
+                     m.tpot_ms, percents);
+  }
+  if (run.shown.itl) {
+    table.AddLatency("Inter-token Latency", "ITL", m.itl_ms, percents);
+  }
+  if (run.shown.e2el) {
+    table.AddLatency("End-to-end Latency", "E2EL", m.e2el_ms, percents);
+  }
+}
+
+std::string HitsText(int64_t hits, int64_t queries) {
+  if (queries == 0) return "none looked up";
+  return absl::StrCat(
+      WithThousands(hits), " (",
+      AsPercent(static_cast<double>(hits) / static_cast<double>(queries)), ")");
+}
+
+void AddScheduling(const SimulationRun& run, Table& table) {
+  const SchedulerStats& stats = run.result.scheduler;
+  const PoolUsage& usage = run.result.usage;
+  table.AddLatency("Queue", "queue time", run.metrics.queue_ms,
+                   run.metrics_options.percentiles);
+  table.AddBanner("Scheduler", '-');
+  table.AddCount("Steps", stats.steps);
+  if (stats.steps > 0) {
+    table.AddValue("Mean tokens generated a step",
+                   static_cast<double>(stats.generated_tokens) /
+                       static_cast<double>(stats.steps));
+  }
+  table.AddCount("Most sequences in a step", run.result.peak_running);
+  table.AddCount("Most requests in flight", run.result.peak_in_flight);
+  table.AddCount("Preemptions", stats.preemptions);
+  table.AddCount("Recomputed tokens", stats.recomputed_tokens);
+  table.Add("Prefix cache hits (tokens)",
+            HitsText(stats.prefix_cache_hits, stats.prefix_cache_queries));
+  if (stats.preemptions > 0) {
+    table.Add("  after preemption",
+              HitsText(stats.preempted_prefix_cache_hits,
+                       stats.preempted_prefix_cache_queries));
+  }
+  table.Add("Pages in use, mean and peak",
+            absl::StrCat(AsPercent(usage.mean_pages), ", ",
+                         AsPercent(usage.peak_pages)));
+  table.Add("Token slots in use, mean and peak",
+            absl::StrCat(AsPercent(usage.mean_slots), ", ",
+                         AsPercent(usage.peak_slots)));
+}
+
+void AddStepTimes(const SimulationRun& run, Table& table) {
+  const SimulatedRunner::Totals& totals = run.result.runner;
+  if (totals.steps == 0) return;
+  table.AddBanner("Step times", '-');
+  table.AddValue("Mean step time (ms)", totals.parts.total_s * 1e3 /
+                                            static_cast<double>(totals.steps));
+  table.Add("Time in which steps ran",
+            run.metrics.duration_s > 0
+                ? AsPercent(run.result.usage.busy_s / run.metrics.duration_s)
+                : "none");
+  for (const StepBound bound :
+       {StepBound::kMemory, StepBound::kCompute, StepBound::kOverhead}) {
+    const size_t i = static_cast<size_t>(bound);
+    table.Add(absl::StrCat("Steps bound by ", StepBoundName(bound)),
+              absl::StrCat(totals.bound_steps[i], ", ",
+                           AsPercent(totals.bound_s[i] / totals.parts.total_s),
+                           " of the time"));
+  }
+  const StepTime& parts = totals.parts;
+  const std::array<std::pair<absl::string_view, double>, 6> shares = {{
+      {"  reading weights", parts.weights_s},
+      {"  matrix products, overlapping it", parts.matmul_s},
+      {"  reading KV", parts.kv_read_s},
+      {"  attention, overlapping it", parts.attention_s},
+      {"  collectives", parts.collectives_s},
+      {"  overhead", parts.overhead_s},
+  }};
+  for (const auto& [label, seconds] : shares) {
+    table.Add(label, AsPercent(seconds / parts.total_s));
+  }
+}
+
+void AddSimulator(const SimulationRun& run, Table& table) {
+  table.AddBanner("Simulator", '-');
+  table.Add("Wall time (s)", absl::StrFormat("%.3f", run.wall_seconds));
+  table.Add("Speed-up over real time", absl::StrFormat("%.0fx", run.speedup()));
+}
+
+}  // namespace
+
+std::string ResultTable(const SimulationRun& run) {
+  Table table;
+  AddServing(run, table);
+  AddScheduling(run, table);
+  AddStepTimes(run, table);
+  AddSimulator(run, table);
+  table.AddBanner("", '=');
+  std::string text = std::move(table).text();
+  if (run.all_completed()) return text;
+  absl::StrAppend(
+      &text, "NOT ALL COMPLETED: ", WithThousands(run.metrics.not_completed),
+      " of ", WithThousands(static_cast<int64_t>(run.trace.requests.size())),
+      " requests did not\n");
+  for (const auto& [reason, count] : run.metrics.not_completed_by_reason) {
+    absl::StrAppend(
+        &text, absl::StrFormat("  %-30s %s\n", reason, WithThousands(count)));
+  }
+  if (!run.result.blocked.empty()) {
+    absl::StrAppend(&text, "The scheduler is blocked: ", run.result.blocked,
+                    "\n");
+  }
+  return text;
+}
+
+}  // namespace tidewheel

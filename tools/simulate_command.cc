@@ -1,0 +1,177 @@
+#include "tools/simulate_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/status_macros.h"
+#include "tools/output_file.h"
+#include "tools/report/progress_bar.h"
+#include "tools/report/request_csv.h"
+#include "tools/report/result_json.h"
+#include "tools/report/result_table.h"
+#include "tools/report/run_header.h"
+#include "tools/report/step_csv.h"
+#include "tools/simulate_flags.h"
+#include "tools/simulation_run.h"
+
+namespace tidewheel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The files that the run writes, opened before it starts so that a path that
+// can not be written costs no run.
+struct OutputFiles {
+  std::optional<OutputFile> result;
+  std::optional<OutputFile> requests;
+  std::optional<OutputFile> steps;
+};
+
+absl::Status OpenIfNamed(const std::string& path,
+                         std::optional<OutputFile>& file) {
+  if (path.empty()) return absl::OkStatus();
+  TIDEWHEEL_ASSIGN_OR_RETURN(file, OutputFile::Open(path));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputFiles> OpenFiles(const SimulateOptions& options) {
+  OutputFiles files;
+  TIDEWHEEL_RETURN_IF_ERROR(OpenIfNamed(options.result_file, files.result));
+  TIDEWHEEL_RETURN_IF_ERROR(OpenIfNamed(options.request_file, files.requests));
+  TIDEWHEEL_RETURN_IF_ERROR(OpenIfNamed(options.step_file, files.steps));
+  return files;
+}
+
+// A run with everything but its result.
+absl::StatusOr<SimulationRun> PrepareRun(const SimulateOptions& options) {
+  TIDEWHEEL_ASSIGN_OR_RETURN(Trace trace, LoadWorkload(options.workload));
+  ServingOptions serving = options.serving;
+  if (!options.has_max_waiting) {
+    serving.scheduler.max_waiting =
+        std::max(static_cast<int32_t>(trace.requests.size()), 1);
+  }
+  TIDEWHEEL_ASSIGN_OR_RETURN(ServingSetup setup, PrepareServing(serving));
+  if (serving.scheduler.policy == OrderingPolicy::kPriority) {
+    setup.notes.push_back(
+        "no workload gives its requests priorities yet: the priority policy "
+        "runs them by arrival");
+  }
+  return SimulationRun{.setup = std::move(setup),
+                       .workload = options.workload,
+                       .trace = std::move(trace),
+                       .simulation = options.simulation,
+                       .metrics_options = options.metrics,
+                       .shown = options.shown,
+                       .result = {},
+                       .metrics = {}};
+}
+
+absl::Status Simulate(Scheduler& scheduler, OutputFiles& files,
+                      std::FILE* terminal, SimulationRun& run) {
+  SimulatedRunner runner = run.setup.MakeRunner();
+  SimulationOptions simulation = run.simulation;
+  if (files.steps.has_value()) {
+    WriteStepCsvHeader(*files.steps);
+    simulation.on_step = [&files](const StepRecord& step) {
+      WriteStepCsvLine(step, *files.steps);
+    };
+  }
+  const Clock::time_point start = Clock::now();
+  std::optional<ProgressBar> bar;
+  if (terminal != nullptr) {
+    bar.emplace(terminal);
+    simulation.on_progress = [&](const SimulationProgress& progress) {
+      bar->Update(progress, SecondsSince(start));
+    };
+  }
+  absl::StatusOr<SimulationResult> result =
+      RunSimulation(run.trace, simulation, scheduler, runner);
+  if (bar.has_value()) bar->Clear();
+  TIDEWHEEL_RETURN_IF_ERROR(result.status());
+  run.result = *std::move(result);
+  run.metrics = ComputeMetrics(run.result, run.metrics_options);
+  run.wall_seconds = SecondsSince(start);
+  return absl::OkStatus();
+}
+
+absl::Status WriteFiles(const SimulationRun& run, OutputFiles& files) {
+  if (files.result.has_value()) files.result->Write(ResultJson(run));
+  if (files.requests.has_value()) {
+    WriteRequestCsv(run.trace, run.result, *files.requests);
+  }
+  for (std::optional<OutputFile>* file :
+       {&files.result, &files.requests, &files.steps}) {
+    if (file->has_value()) TIDEWHEEL_RETURN_IF_ERROR((*file)->Close());
+  }
+  return absl::OkStatus();
+}
+
+int ReportError(const absl::Status& status, int exit_code,
+                CommandContext& context) {
+  const std::string message(status.message());
+  std::fprintf(context.err, "tidewheel simulate: %s\n", message.c_str());
+  return exit_code;
+}
+
+int RunSimulate(const SimulateFlags& flags, CommandContext& context) {
+  const absl::StatusOr<SimulateOptions> options = ResolveSimulateFlags(flags);
+  if (!options.ok()) {
+    return ReportError(options.status(), kExitBadInput, context);
+  }
+  absl::StatusOr<SimulationRun> run = PrepareRun(*options);
+  if (!run.ok()) return ReportError(run.status(), kExitBadInput, context);
+  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
+      run->setup.MakeScheduler();
+  if (!scheduler.ok()) {
+    return ReportError(scheduler.status(), kExitBadInput, context);
+  }
+  absl::StatusOr<OutputFiles> files = OpenFiles(*options);
+  if (!files.ok()) return ReportError(files.status(), kExitBadInput, context);
+
+  if (!options->quiet) {
+    std::fprintf(context.out, "%s\n", RunHeader(*run).c_str());
+    std::fflush(context.out);
+  }
+  const bool show_bar = !options->quiet && isatty(fileno(context.err)) != 0;
+  absl::Status status =
+      Simulate(**scheduler, *files, show_bar ? context.err : nullptr, *run);
+  if (!status.ok()) return ReportError(status, kExitFailure, context);
+  std::fputs(ResultTable(*run).c_str(), context.out);
+  status = WriteFiles(*run, *files);
+  if (!status.ok()) return ReportError(status, kExitFailure, context);
+  return run->all_completed() ? 0 : kExitNotAllCompleted;
+}
+
+}  // namespace
+
+CLI::App* AddSimulateCommand(CLI::App& parent, CommandContext& context) {
+  CLI::App* command = parent.add_subcommand(
+      "simulate",
+      "Replay a trace or a generated workload through the scheduler, on "
+      "simulated TPUs");
+  auto flags = std::make_shared<SimulateFlags>();
+  AddSimulateFlags(*command, *flags);
+  command->footer(
+      "Exit code: 0 all requests completed, 1 not all, 2 the input can not be "
+      "used, 3 a result could not be written.");
+  command->callback(
+      [flags, &context] { context.exit_code = RunSimulate(*flags, context); });
+  return command;
+}
+
+}  // namespace tidewheel
