@@ -66,7 +66,15 @@ absl::Status EmbedderMirror::MoveRows(const StepPlan& plan) {
                      " were there before, and no move was listed"));
   }
   for (size_t row = 0; row < rows; ++row) {
-    if (owners_[row] == 0) owners_[row] = plan.requests[row].value;
+    const uint64_t request = plan.requests[row].value;
+    if (owners_[row] == 0 &&
+        std::find(committed_owners_.begin(), committed_owners_.end(),
+                  request) != committed_owners_.end()) {
+      return absl::InternalError(
+          absl::StrCat("row ", row, " is called new but runs request ", request,
+                       " which was there before"));
+    }
+    if (owners_[row] == 0) owners_[row] = request;
     if (owners_[row] != plan.requests[row].value) {
       return absl::InternalError(
           absl::StrCat("row ", row, " runs request ", plan.requests[row].value,
@@ -74,6 +82,11 @@ absl::Status EmbedderMirror::MoveRows(const StepPlan& plan) {
     }
   }
   return absl::OkStatus();
+}
+
+void EmbedderMirror::Forget(RequestId id) {
+  std::replace(committed_owners_.begin(), committed_owners_.end(), id.value,
+               uint64_t{0});
 }
 
 void EmbedderMirror::Commit() {

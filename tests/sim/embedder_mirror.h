@@ -4,7 +4,8 @@
 // A device's copy of the page table takes only the rows in changed_rows, and
 // the request that each row's private state belongs to moves only as
 // previous_rows says. Apply fails if that is not enough to be in step with the
-// plan itself.
+// plan itself, or if it gives up state that is still good: a request that was
+// there at the last commit is not new, unless it was preempted since.
 //
 // Lifecycle: Apply each plan; then Commit if its step is committed. After a
 // step that failed, the next plan is again relative to the last commit; one
@@ -26,6 +27,8 @@ class EmbedderMirror {
   // Errors: Internal that names the row that is out of step.
   absl::Status Apply(const StepPlan& plan);
   void Commit();
+  // The request has left its row and may come back as a new one.
+  void Forget(RequestId id);
 
   // Rows that the last plan listed as changed.
   int32_t num_changed() const { return num_changed_; }

@@ -227,6 +227,7 @@ absl::Status NaiveRequests::CountPasses() {
 
 absl::Status NaiveRequests::CheckPreemptions(const Scheduler& scheduler,
                                              int64_t preemptions_before) {
+  preempted_.clear();
   const SchedulerStats& stats = scheduler.stats();
   if (stats.preemptions == preemptions_before) return absl::OkStatus();
   if (settings_.scheduler.admission == AdmissionPolicy::kReserve) {
@@ -252,6 +253,7 @@ absl::Status NaiveRequests::CheckPreemptions(const Scheduler& scheduler,
       return Wrong(request, "was preempted twice without progress");
     }
     request.committed_when_preempted = stats.committed_tokens;
+    preempted_.push_back(id);
     request.running = false;
     request.may_run_in_pieces = true;
     ++request.preemptions;

@@ -74,6 +74,8 @@ class NaiveRequests {
   absl::Status CheckPlan(const StepPlan& plan);
   // Who was admitted by the last plan; empty where there was none.
   const std::vector<uint64_t>& admitted() const { return admitted_; }
+  // Whom it preempted, in the same way.
+  const std::vector<uint64_t>& preempted() const { return preempted_; }
   // Who was preempted by the last plan. To be called before CheckPlan.
   absl::Status CheckPreemptions(const Scheduler& scheduler,
                                 int64_t preemptions_before);
@@ -101,8 +103,9 @@ class NaiveRequests {
 
   const SimSettings& settings_;
   std::map<uint64_t, NaiveRequest> live_;
-  std::vector<uint64_t> admitted_;  // by the last plan
-  bool may_fail_ = false;           // a step has failed or a token has not come
+  std::vector<uint64_t> admitted_;   // by the last plan
+  std::vector<uint64_t> preempted_;  // by the last plan
+  bool may_fail_ = false;  // a step has failed or a token has not come
   int64_t accepted_ = 0;
   int64_t generated_ = 0;
   int64_t committed_ = 0;

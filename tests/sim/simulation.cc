@@ -130,6 +130,7 @@ absl::Status Simulation::AfterPlan(const Scheduler::PlanResult& result,
   TIDEWHEEL_RETURN_IF_ERROR(CheckPages());
   TIDEWHEEL_RETURN_IF_ERROR(
       requests_.CheckPreemptions(*scheduler_, preemptions_before));
+  for (const uint64_t id : requests_.preempted()) mirror_.Forget({id});
   if (result.step != nullptr) return absl::OkStatus();
   if (!scheduler_->has_unfinished() || !pins_.empty()) return absl::OkStatus();
   return absl::InternalError(
