@@ -74,8 +74,9 @@ absl::Status ValidateDynamic(const RaggedBatch& batch);
 // them, rows with one query token first, padding as the contract says, and no
 // page that two rows write or that one row writes while another reads it.
 //
-// O(pages in use); the last check needs scratch for one bit a page, which is
-// allocated here, so the scheduler calls this in tests and debug builds only.
+// O(pages in use); the last check needs scratch for the pages that the step
+// writes, which is allocated here, so the scheduler calls this in tests and
+// debug builds only.
 //
 // Errors: InvalidArgument that names the row, the value, the limit and the
 // remedy.

@@ -2,6 +2,7 @@
 // and those rules against the TPU compiler's own verdicts.
 //
 //   check --batch FILE.json     one call (batch_check)
+//   check --model NAME ...      a configuration (config_command)
 //   check --against FILE.csv    predictions beside verdicts (limits_against)
 //
 // This file only reads flags and picks one of them.
