@@ -78,6 +78,7 @@ class Simulation {
 
   void SendArrivals();
   void Send(int32_t request, int64_t sent_us);
+  void KeepExample(int32_t request, const absl::Status& refusal);
   absl::Status RunStep(const StepPlan& plan);
   // Lets the clock jump to where something can happen. False: nowhere.
   bool SkipIdleTime();
@@ -105,11 +106,14 @@ class Simulation {
   int64_t sent_ = 0;
   int64_t refused_ = 0;
   int64_t ended_ = 0;
+  uint64_t refusals_seen_ = 0;  // a bit for each kind
   // Sums of pages and of slots times microseconds.
   double page_us_ = 0;
+  double promised_us_ = 0;
   double slot_us_ = 0;
   double busy_us_ = 0;
   int64_t peak_pages_ = 0;
+  int64_t peak_promised_ = 0;
   int64_t peak_slots_ = 0;
 };
 
@@ -197,6 +201,7 @@ void Simulation::Send(int32_t index, int64_t sent_us) {
   if (!id.ok()) {
     record.state = RequestRecord::State::kRefused;
     record.refusal = RefusalOf(id.status());
+    KeepExample(index, id.status());
     record.ended_us = runner_.now_us();
     ++refused_;
     arrivals_.OnEnd(index, record.ended_us);
@@ -207,6 +212,14 @@ void Simulation::Send(int32_t index, int64_t sent_us) {
   in_flight_.emplace(id->value, index);
   result_.peak_in_flight =
       std::max(result_.peak_in_flight, static_cast<int32_t>(in_flight_.size()));
+}
+
+void Simulation::KeepExample(int32_t index, const absl::Status& refusal) {
+  const uint64_t kind = uint64_t{1} << static_cast<int>(RefusalOf(refusal));
+  if ((refusals_seen_ & kind) != 0) return;
+  refusals_seen_ |= kind;
+  result_.refusal_examples.push_back(
+      absl::StrCat("request ", index, ": ", refusal.message()));
 }
 
 absl::Status Simulation::RunStep(const StepPlan& plan) {
@@ -277,9 +290,11 @@ void Simulation::RecordUsage(const StepPlan& plan, int64_t step_start_us) {
   const int64_t used_slots = pages.lent_pages * page_size - empty_slots;
   TIDEWHEEL_CHECK(empty_slots >= 0 && used_slots > 0);
   peak_pages_ = std::max<int64_t>(peak_pages_, pages.lent_pages);
+  peak_promised_ = std::max<int64_t>(peak_promised_, pages.promised_pages);
   peak_slots_ = std::max(peak_slots_, used_slots);
   const double step_us = static_cast<double>(runner_.now_us() - step_start_us);
   page_us_ += static_cast<double>(pages.lent_pages) * step_us;
+  promised_us_ += static_cast<double>(pages.promised_pages) * step_us;
   slot_us_ += static_cast<double>(used_slots) * step_us;
   if (options_.on_step) {
     options_.on_step({plan, runner_.last_step(), step_start_us,
@@ -335,9 +350,11 @@ void Simulation::Finish(const Scheduler::PlanResult& last) {
   usage.busy_s = busy_us_ / 1e6;
   if (busy_us_ > 0) {
     usage.mean_pages = page_us_ / busy_us_ / all_pages;
+    usage.mean_promised = promised_us_ / busy_us_ / all_pages;
     usage.mean_slots = slot_us_ / busy_us_ / all_slots;
   }
   usage.peak_pages = static_cast<double>(peak_pages_) / all_pages;
+  usage.peak_promised = static_cast<double>(peak_promised_) / all_pages;
   usage.peak_slots = static_cast<double>(peak_slots_) / all_slots;
   result_.pages_evicted = pages.pages_evicted;
   result_.scheduler = scheduler_.stats();

@@ -51,6 +51,9 @@ struct PoolUsage {
   double busy_s = 0;      // the time in which steps ran
   double mean_pages = 0;  // lent pages of all usable ones
   double peak_pages = 0;
+  // Promised to sequences that may need them and not taken: lent to nobody.
+  double mean_promised = 0;
+  double peak_promised = 0;
   double mean_slots = 0;  // slots that hold a token, of all usable ones
   double peak_slots = 0;
 };
@@ -65,6 +68,8 @@ struct SimulationResult {
   int32_t peak_running = 0;    // sequences in one step
   int32_t peak_in_flight = 0;  // requests sent and not ended
   int64_t end_us = 0;          // when the last request ended
+  // Of each kind of refusal that happened, the first, with its remedy.
+  std::vector<std::string> refusal_examples;
   // Where nothing could run although requests were unfinished: which, and what
   // it lacks. Empty in a run that came to its end.
   std::string blocked;

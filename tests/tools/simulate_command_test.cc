@@ -145,7 +145,9 @@ TEST_F(SimulateCommandTest,
       absl::StrCat(kSmall, "--declared-max-new-tokens 1990 --watermark 0"));
   EXPECT_EQ(run.exit_code, kExitNotAllCompleted);
   EXPECT_THAT(run.out, AllOf(HasSubstr("NOT ALL COMPLETED"),
-                             ContainsRegex("refused: exceeds_model +[0-9]")));
+                             ContainsRegex("refused: exceeds_model +[0-9]"),
+                             HasSubstr("First refused: request "),
+                             HasSubstr("raise max_model_len")));
 }
 
 TEST_F(SimulateCommandTest, NoCompletionAtAllIsNoSuccess) {

@@ -227,6 +227,11 @@ TEST(SimulationTest, PoolThatLacksOnePageRefusesAllOfThem) {
   for (const RequestRecord& r : result.requests) {
     EXPECT_EQ(r.refusal, Refusal::kExceedsPool);
   }
+  ASSERT_EQ(result.refusal_examples.size(), 1u);
+  EXPECT_THAT(
+      result.refusal_examples[0],
+      HasSubstr("request 0: prompt of 512 tokens and max_new_tokens 256 "
+                "need 48 pages of 16 tokens but the whole pool has 47"));
 }
 
 // Failure case A9: 12 pages, of which the first request may need all.
@@ -238,6 +243,9 @@ TEST(SimulationTest, ReservedPagesThatNobodyUsesHoldOthersBack) {
   const SimulationResult reserved = RunInWorld(world, trace, {});
   EXPECT_EQ(reserved.requests[1].admitted_us, reserved.requests[0].ended_us);
   EXPECT_EQ(reserved.scheduler.preemptions, 0);
+  // The reason shows: all pages are spoken for, few are in use.
+  EXPECT_DOUBLE_EQ(reserved.usage.peak_promised, 11.0 / 12);
+  EXPECT_LT(reserved.usage.mean_slots, 0.6);
   world.scheduler.admission = AdmissionPolicy::kOptimistic;
   const SimulationResult result = RunInWorld(world, trace, {});
   EXPECT_EQ(result.requests[1].admitted_us, 0);

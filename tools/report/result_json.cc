@@ -76,6 +76,7 @@ void AddOutcomes(Json& json, const SimulationRun& run) {
     reasons[reason] = count;
   }
   json["not_completed_by_reason"] = std::move(reasons);
+  json["refusal_examples"] = run.result.refusal_examples;
   json["blocked"] =
       run.result.blocked.empty() ? Json(nullptr) : Json(run.result.blocked);
 }
@@ -92,6 +93,8 @@ void AddScheduling(Json& json, const SimulationRun& run) {
   json["preempted_prefix_cache_hits"] = stats.preempted_prefix_cache_hits;
   json["page_utilization"] = usage.mean_pages;
   json["peak_page_utilization"] = usage.peak_pages;
+  json["promised_page_utilization"] = usage.mean_promised;
+  json["peak_promised_page_utilization"] = usage.peak_promised;
   json["token_slot_utilization"] = usage.mean_slots;
   json["peak_token_slot_utilization"] = usage.peak_slots;
   json["pages_evicted"] = run.result.pages_evicted;

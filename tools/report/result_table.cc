@@ -133,6 +133,9 @@ void AddScheduling(const SimulationRun& run, Table& table) {
   table.Add("Pages in use, mean and peak",
             absl::StrCat(AsPercent(usage.mean_pages), ", ",
                          AsPercent(usage.peak_pages)));
+  table.Add("Pages promised besides",
+            absl::StrCat(AsPercent(usage.mean_promised), ", ",
+                         AsPercent(usage.peak_promised)));
   table.Add("Token slots in use, mean and peak",
             absl::StrCat(AsPercent(usage.mean_slots), ", ",
                          AsPercent(usage.peak_slots)));
@@ -194,6 +197,9 @@ std::string ResultTable(const SimulationRun& run) {
   for (const auto& [reason, count] : run.metrics.not_completed_by_reason) {
     absl::StrAppend(
         &text, absl::StrFormat("  %-30s %s\n", reason, WithThousands(count)));
+  }
+  for (const std::string& example : run.result.refusal_examples) {
+    absl::StrAppend(&text, "First refused: ", example, "\n");
   }
   if (!run.result.blocked.empty()) {
     absl::StrAppend(&text, "The scheduler is blocked: ", run.result.blocked,
