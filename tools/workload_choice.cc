@@ -40,12 +40,9 @@ absl::StatusOr<Trace> Generate(const WorkloadChoice& choice) {
   }
   BuiltinWorkloadOptions builtin = choice.builtin;
   builtin.seed = choice.seed;
-  if (choice.num_prompts.has_value())
-    builtin.num_requests = *choice.num_prompts;
-  if (choice.request_rate.has_value()) {
-    builtin.request_rate = *choice.request_rate;
-  }
-  if (choice.burstiness.has_value()) builtin.burstiness = *choice.burstiness;
+  builtin.num_requests = choice.num_prompts.value_or(builtin.num_requests);
+  builtin.request_rate = choice.request_rate.value_or(builtin.request_rate);
+  builtin.burstiness = choice.burstiness.value_or(builtin.burstiness);
   return GenerateBuiltinWorkload(builtin);
 }
 

@@ -18,8 +18,8 @@ void GapHistogram::AddLong(int64_t gap_us, int64_t count) {
 std::vector<GapHistogram::Gap> GapHistogram::SortedGaps() const {
   std::vector<Gap> gaps;
   for (size_t us = 0; us < counts_.size(); ++us) {
-    if (counts_[us] > 0)
-      gaps.push_back({static_cast<int64_t>(us), counts_[us]});
+    const int64_t count = counts_[us];
+    if (count > 0) gaps.push_back({static_cast<int64_t>(us), count});
   }
   std::vector<Gap> long_gaps = long_gaps_;
   std::sort(long_gaps.begin(), long_gaps.end(),
