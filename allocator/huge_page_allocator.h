@@ -29,7 +29,9 @@ class HugePageAllocator {
 
   HugePageAllocator() = default;
   template <typename U>
-  explicit(false) HugePageAllocator(const HugePageAllocator<U>&) {}
+  // Implicit, as the standard asks of allocators.
+  HugePageAllocator(const HugePageAllocator<U>&) {
+  }  // NOLINT(google-explicit-constructor)
 
   T* allocate(size_t count) {
     if (count > std::numeric_limits<size_t>::max() / sizeof(T)) {

@@ -42,6 +42,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/check.h"
 #include "allocator/isolation_roots.h"
+#include "allocator/page_allocator_options.h"
 #include "allocator/page_pool.h"
 #include "allocator/page_table.h"
 #include "allocator/prefix_index.h"
@@ -50,19 +51,12 @@ namespace tidewheel {
 
 class PageAllocator {
  public:
-  struct Options {
-    int32_t total_num_pages = 0;  // the null page included
-    int32_t page_size = 0;        // tokens
-    int32_t max_num_seqs = 0;     // rows of the page table
-    int32_t pages_per_seq = 0;    // columns of the page table
-    bool enable_prefix_cache = true;
-    // Isolation keys that are kept apart at one time, besides the empty one.
-    int32_t max_isolation_keys = 256;
-    int32_t max_pins = 64;
-    uint64_t hash_seed = 0;             // see PrefixIndex
-    uint64_t hash_mask = ~uint64_t{0};  // see PrefixIndex
-    std::optional<int64_t> smem_bytes;  // of a TPU; absent: no such limit
-  };
+  using Options = PageAllocatorOptions;
+  using Stats = PageAllocatorStats;
+  using PageCopy = tidewheel::PageCopy;
+  using Pin = PagePin;
+  using PrefixMatch = tidewheel::PrefixMatch;
+  using AdmitOptions = PageAdmitOptions;
 
   // What a row's pages hold or will hold.
   struct Content {
@@ -71,41 +65,7 @@ class PageAllocator {
     int32_t isolation = IsolationRoots::kShared;
   };
 
-  // The cached pages that a prompt begins with.
-  struct PrefixMatch {
-    PrefixIndex::Node last;  // serial 0: nothing matched yet
-    int32_t num_pages = 0;
-  };
-
-  struct AdmitOptions {
-    PrefixMatch match;
-    int32_t num_tokens = 0;       // slots to take now, those matched included
-    int32_t promised_tokens = 0;  // the length up to which pages are promised
-    int32_t headroom_pages = 0;   // must stay available and unpromised
-  };
-
-  struct PageCopy {
-    PageId source = kNullPage;
-    PageId target = kNullPage;
-    int32_t num_tokens = 0;  // the first slots of the page
-  };
-
-  struct Pin {
-    int32_t handle = -1;
-    int32_t num_tokens = 0;
-  };
-
   enum class ResetMode { kRefuseWhileInUse, kForce };
-
-  struct Stats {
-    int32_t total_pages = 0;  // without the null page
-    int32_t free_pages = 0;
-    int32_t cached_pages = 0;
-    int32_t lent_pages = 0;
-    int32_t promised_pages = 0;
-    int64_t pages_taken = 0;    // since Create
-    int64_t pages_evicted = 0;  // of those, taken from the cache
-  };
 
   // Errors: InvalidArgument that names value, limit and remedy, among them a
   // page table that the scalar memory can not hold; ResourceExhausted if the

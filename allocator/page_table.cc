@@ -27,11 +27,10 @@ int64_t PageTableSmemBytes(int32_t max_num_seqs, int32_t pages_per_seq) {
   // spill area and about 100 bytes that the compiler adds.
   constexpr int64_t kOtherBytes = 512 + 512 + 1024 + 100;
   const int64_t rows = max_num_seqs;
-  const CheckedInt64 bytes =
-      CheckedInt64(RoundUp(rows, 8)) * RoundUp(pages_per_seq, 128) *
-          kEntryBytes +
-      RoundUp(rows, 128) * kEntryBytes + RoundUp(rows + 1, 128) * kEntryBytes +
-      kOtherBytes;
+  const CheckedInt64 bytes = CheckedInt64(RoundUp(rows, 8)) *
+                                 RoundUp(pages_per_seq, 128) * kEntryBytes +
+                             RoundUp(rows, 128) * kEntryBytes +
+                             RoundUp(rows + 1, 128) * kEntryBytes + kOtherBytes;
   return bytes.overflowed() ? std::numeric_limits<int64_t>::max()
                             : bytes.value();
 }

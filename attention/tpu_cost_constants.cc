@@ -18,7 +18,7 @@ using C = TpuCostConstants;
 //    copies. marin #6736: ppermute on v6e. arXiv 2604.15464: ragged paged
 //    attention on v7x. Serving runs of tpu-recipes, sglang-jax and
 //    tpu-inference on v6e.
-constexpr TpuCostConstantInfo kTable[] = {
+constexpr TpuCostConstantEntry kTable[] = {
     {"weight_stream_efficiency", &C::weight_stream_efficiency, 0.95, 0.05, 1.1,
      "of peak HBM bandwidth",
      "0.97 for the linears of a layer, 0.94 for lm_head"},
@@ -54,17 +54,17 @@ constexpr TpuCostConstantInfo kTable[] = {
 }  // namespace
 
 TpuCostConstants::TpuCostConstants() {
-  for (const TpuCostConstantInfo& info : kTable) {
+  for (const TpuCostConstantEntry& info : kTable) {
     this->*info.field = info.default_value;
   }
 }
 
-std::span<const TpuCostConstantInfo> TpuCostConstantTable() { return kTable; }
+std::span<const TpuCostConstantEntry> TpuCostConstantTable() { return kTable; }
 
 absl::Status SetTpuCostConstant(TpuCostConstants& constants,
                                 absl::string_view name, double value) {
   std::vector<absl::string_view> names;
-  for (const TpuCostConstantInfo& info : kTable) {
+  for (const TpuCostConstantEntry& info : kTable) {
     names.push_back(info.name);
     if (info.name != name) continue;
     // Written so that NaN fails it.

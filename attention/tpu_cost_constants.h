@@ -39,7 +39,7 @@ struct TpuCostConstants {
   double unstated_link_bytes_per_s;
 };
 
-struct TpuCostConstantInfo {
+struct TpuCostConstantEntry {
   absl::string_view name;
   double TpuCostConstants::*field;
   double default_value;
@@ -50,7 +50,7 @@ struct TpuCostConstantInfo {
 };
 
 // Every constant, in the order of the struct.
-std::span<const TpuCostConstantInfo> TpuCostConstantTable();
+std::span<const TpuCostConstantEntry> TpuCostConstantTable();
 
 // Sets the constant called `name`.
 //

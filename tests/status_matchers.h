@@ -27,13 +27,13 @@ MATCHER(IsOk, negation ? "is not OK" : "is OK") {
 
 // EXPECT_THAT(Create(options), StatusIs(absl::StatusCode::kInvalidArgument,
 //                                       HasSubstr("page_size 0")));
-MATCHER_P2(StatusIs, code, message_matcher, "is a status of that code and text") {
+MATCHER_P2(StatusIs, code, message_matcher,
+           "is a status of that code and text") {
   const absl::Status& status = GetStatus(arg);
   *result_listener << "whose status is " << status.ToString();
   return status.code() == code &&
-         testing::ExplainMatchResult(message_matcher,
-                                     std::string(status.message()),
-                                     result_listener);
+         testing::ExplainMatchResult(
+             message_matcher, std::string(status.message()), result_listener);
 }
 
 }  // namespace tidewheel

@@ -92,7 +92,7 @@ StepShape WithChunk(StepShape step, int32_t q_len, int64_t kv_len) {
 TpuCostModel::Options Exact() {
   TpuCostModel::Options options;
   options.padding = TpuCostModel::TokenPadding::kNone;
-  for (const TpuCostConstantInfo& info : TpuCostConstantTable()) {
+  for (const TpuCostConstantEntry& info : TpuCostConstantTable()) {
     if (absl::StrContains(info.name, "efficiency")) {
       options.constants.*info.field = 1;
     }
@@ -404,7 +404,7 @@ TEST(TpuChipTest, ChipsAreFoundByAnyOfTheirNames) {
 TEST(TpuCostConstantsTest, DefaultsAreThoseOfTheTableAndInRange) {
   const TpuCostConstants defaults;
   std::set<absl::string_view> names;
-  for (const TpuCostConstantInfo& info : TpuCostConstantTable()) {
+  for (const TpuCostConstantEntry& info : TpuCostConstantTable()) {
     EXPECT_EQ(defaults.*info.field, info.default_value) << info.name;
     EXPECT_GE(info.default_value, info.min) << info.name;
     EXPECT_LE(info.default_value, info.max) << info.name;
