@@ -28,10 +28,10 @@ class HugePageAllocator {
   using value_type = T;
 
   HugePageAllocator() = default;
-  template <typename U>
   // Implicit, as the standard asks of allocators.
-  HugePageAllocator(const HugePageAllocator<U>&) {
-  }  // NOLINT(google-explicit-constructor)
+  template <typename U>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  HugePageAllocator(const HugePageAllocator<U>& /*other*/) {}
 
   T* allocate(size_t count) {
     if (count > std::numeric_limits<size_t>::max() / sizeof(T)) {
