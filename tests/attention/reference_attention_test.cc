@@ -193,8 +193,9 @@ TEST(ReferenceAttentionTest, PagesPastKvLenDoNotMatter) {
   world.Entry(0, 2) = extra;
   for (int32_t slot = 0; slot < 16; ++slot) {
     for (int32_t head = 0; head < 4; ++head) {
-      for (int32_t d = 0; d < 8; ++d)
+      for (int32_t d = 0; d < 8; ++d) {
         world.SetSlot(extra, slot, head, d, 1e30f);
+      }
     }
   }
   EXPECT_EQ(RunReference(world), before);
