@@ -144,8 +144,9 @@ class CachedPrompts {
     std::iota(order_.begin(), order_.end(), 0);
     std::shuffle(order_.begin(), order_.end(), random_);
     const size_t at_once = layout == Layout::kScattered ? 50 : 1;
-    for (size_t i = 0; i < prompts.size(); i += at_once)
+    for (size_t i = 0; i < prompts.size(); i += at_once) {
       RunTogether(i, at_once);
+    }
   }
   const Prompt& Next() {
     at_ = at_ + 1 == order_.size() ? 0 : at_ + 1;
