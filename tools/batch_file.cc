@@ -150,8 +150,9 @@ class ValuesReader {
  private:
   std::string Place() const {
     std::string place = place_;
-    for (const size_t index : indices_)
+    for (const size_t index : indices_) {
       absl::StrAppend(&place, "[", index, "]");
+    }
     return place;
   }
 

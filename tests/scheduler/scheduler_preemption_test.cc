@@ -82,8 +82,9 @@ TEST(SchedulerPreemptionTest, TwoLongPromptsRunOneAfterTheOtherWithoutWaste) {
 TEST(SchedulerPreemptionTest, APoolForOneRequestServesManyInTurn) {
   WorldOptions options = Pool(48);
   SchedulerWorld world(options);
-  for (int32_t i = 0; i < 20; ++i)
+  for (int32_t i = 0; i < 20; ++i) {
     world.Submit({.prompt = 512, .max_new = 256});
+  }
   world.RunAll();
   EXPECT_EQ(world.finish_order().size(), 20u);
   options.num_pages = 47;
