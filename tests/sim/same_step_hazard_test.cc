@@ -51,8 +51,7 @@ class SameStepHazardTest : public testing::TestWithParam<int32_t> {
     options.max_num_seqs = 4;
     options.max_model_len = 64;
     options.max_num_batched_tokens = max_num_batched_tokens;
-    scheduler_ =
-        *Scheduler::Create(options, *PageAllocator::Create(std::move(pages)));
+    scheduler_ = *Scheduler::Create(options, *PageAllocator::Create(pages));
   }
 
   RequestId Submit() {
