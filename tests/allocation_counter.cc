@@ -10,6 +10,7 @@ namespace {
 
 thread_local int64_t num_allocations = 0;
 
+#if TIDEWHEEL_COUNTS_ALLOCATIONS
 void* Allocate(std::size_t bytes) {
   ++num_allocations;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
@@ -23,6 +24,7 @@ void* AllocateAligned(std::size_t bytes, std::size_t alignment) {
   if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
   throw std::bad_alloc();
 }
+#endif
 
 }  // namespace
 
@@ -35,6 +37,7 @@ ExpectNoAllocation::~ExpectNoAllocation() {
 
 }  // namespace tidewheel
 
+#if TIDEWHEEL_COUNTS_ALLOCATIONS
 // The throwing forms are enough: the library's nothrow and array forms call
 // them.
 void* operator new(std::size_t bytes) { return tidewheel::Allocate(bytes); }
@@ -63,3 +66,4 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
+#endif
