@@ -70,7 +70,8 @@ TEST(PercentileOrderTest, PercentilesAscendWithinTheSamples) {
 TEST(PercentileOrderTest, EqualSamplesHaveThatPercentileExactly) {
   // 0.1 + (0.1 - 0.1) * f is 0.1, but 0.1 * (1 - f) + 0.1 * f is not always.
   const std::vector<double> samples(7, 0.1);
-  for (double percent = 0; percent <= 100; percent += 0.7) {
+  for (int tenths = 0; tenths <= 1000; tenths += 7) {
+    const double percent = tenths / 10.0;
     EXPECT_EQ(Percentile(samples, percent), 0.1);
   }
 }
