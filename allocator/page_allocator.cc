@@ -115,6 +115,7 @@ PageAllocator::PageAllocator(const Options& options)
       rows_(static_cast<size_t>(options.max_num_seqs)),
       pins_(static_cast<size_t>(options.max_pins)) {
   copies_.reserve(static_cast<size_t>(options.max_num_seqs));
+  copy_steps_.resize(static_cast<size_t>(options.max_num_seqs));
 }
 
 void PageAllocator::HashPages(std::span<const int32_t> tokens,
@@ -281,16 +282,54 @@ void PageAllocator::ForgetCopiesTo(PageId target) {
     if (copies_[i].target != target) continue;
     const PageId source = copies_[i].source;
     copies_.erase(copies_.begin() + static_cast<ptrdiff_t>(i));
+    const size_t handed_out = static_cast<size_t>(num_copies_handed_out_);
+    if (i < handed_out) {
+      std::copy(copy_steps_.begin() + static_cast<ptrdiff_t>(i) + 1,
+                copy_steps_.begin() + static_cast<ptrdiff_t>(handed_out),
+                copy_steps_.begin() + static_cast<ptrdiff_t>(i));
+      --num_copies_handed_out_;
+    }
     DropPage(source);
     return;
   }
 }
 
-void PageAllocator::CompleteCopies() {
-  // A source that nobody holds now may be another copy's target: that copy is
-  // done too, and is not to be forgotten.
-  for (const PageCopy& copy : copies_) ReturnPage(copy.source);
-  copies_.clear();
+void PageAllocator::HandOutCopies(int64_t step_id) {
+  const int32_t count = static_cast<int32_t>(copies_.size());
+  if (num_copies_handed_out_ > 0) {
+    TIDEWHEEL_CHECK_GT(step_id, copy_steps_[num_copies_handed_out_ - 1]);
+  }
+  while (num_copies_handed_out_ < count) {
+    copy_steps_[num_copies_handed_out_++] = step_id;
+  }
+}
+
+void PageAllocator::CompleteCopies(int64_t step_id) {
+  int32_t count = 0;
+  while (count < num_copies_handed_out_ && copy_steps_[count] <= step_id) {
+    ++count;
+  }
+  CompleteFirstCopies(count);
+}
+
+void PageAllocator::RecallCopies(int64_t step_id) {
+  while (num_copies_handed_out_ > 0 &&
+         copy_steps_[num_copies_handed_out_ - 1] >= step_id) {
+    --num_copies_handed_out_;
+  }
+}
+
+void PageAllocator::CompleteFirstCopies(int32_t count) {
+  if (count == 0) return;
+  // A source that nobody holds now may be the target of another of these
+  // copies: that one is done too, and is not to be forgotten. A later copy's
+  // target is never such a source, since its row holds it.
+  for (int32_t i = 0; i < count; ++i) ReturnPage(copies_[i].source);
+  copies_.erase(copies_.begin(), copies_.begin() + count);
+  const int32_t left = std::max(num_copies_handed_out_ - count, 0);
+  std::copy_n(copy_steps_.begin() + (num_copies_handed_out_ - left), left,
+              copy_steps_.begin());
+  num_copies_handed_out_ = left;
 }
 
 void PageAllocator::GiveBack(int32_t row, int32_t length) {
@@ -356,12 +395,16 @@ void PageAllocator::Publish(int32_t row, const Content& content,
                             int32_t committed_len) {
   CheckRow(row);
   if (!options_.enable_prefix_cache) return;
-  TIDEWHEEL_CHECK(copies_.empty());
   TIDEWHEEL_CHECK_LE(committed_len, capacity(row));
   const int32_t end = committed_len / options_.page_size;
   TIDEWHEEL_CHECK_GE(content.tokens.size(), static_cast<size_t>(committed_len));
   TIDEWHEEL_CHECK_GE(content.hashes.size(), static_cast<size_t>(end));
   int32_t& published = rows_[row].num_published;
+  for (const PageCopy& copy : copies_) {
+    for (int32_t column = published; column < end; ++column) {
+      TIDEWHEEL_CHECK_NE(copy.target, table_.pages(row)[column]);
+    }
+  }
   while (published < end && PublishPage(row, published, content)) ++published;
 }
 

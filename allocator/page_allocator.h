@@ -128,8 +128,8 @@ class PageAllocator {
   // Lets others find the row's full pages among its first `committed_len`
   // tokens, which the device has written. A page whose twin is already
   // published is exchanged for the twin; where a fork shares it, it and what
-  // follows stays unpublished for now. REQUIRES: no copy is pending; content
-  // covers committed_len, which is at most capacity(row).
+  // follows stays unpublished for now. REQUIRES: no pending copy writes to
+  // these pages; content covers committed_len, which is at most capacity(row).
   void Publish(int32_t row, const Content& content, int32_t committed_len);
 
   // Begins to load what TryExtend by a page will write.
@@ -151,9 +151,25 @@ class PageAllocator {
   void SwapRows(int32_t a, int32_t b);
 
   // Copies to do before anything is written, in this order. Their sources are
-  // held until CompleteCopies.
+  // held until CompleteCopies. Some are part of steps that were handed out and
+  // are not known to be done; those come first.
   std::span<const PageCopy> pending_copies() const { return copies_; }
-  void CompleteCopies();
+  // The others.
+  std::span<const PageCopy> new_copies() const {
+    return std::span(copies_).subspan(
+        static_cast<size_t>(num_copies_handed_out_));
+  }
+  // new_copies() are part of this step. REQUIRES: step ids increase.
+  void HandOutCopies(int64_t step_id);
+  // The copies of the steps up to this one are done.
+  void CompleteCopies(int64_t step_id);
+  // The copies of this step and of later ones did not happen; they are new
+  // again.
+  void RecallCopies(int64_t step_id);
+  // All pending copies are done.
+  void CompleteCopies() {
+    CompleteFirstCopies(static_cast<int32_t>(copies_.size()));
+  }
 
   // Keeps the longest cached prefix of content.tokens (full pages) from being
   // evicted. Errors: NotFound if none is cached, ResourceExhausted if max_pins
@@ -168,6 +184,10 @@ class PageAllocator {
 
   const PageTable& table() const { return table_; }
   void ClearChanges() { table_.ClearChanges(); }
+  void RestoreChanges(std::span<const int32_t> changed_rows,
+                      std::span<const int32_t> previous_rows) {
+    table_.RestoreChanges(changed_rows, previous_rows);
+  }
   int32_t page_size() const { return options_.page_size; }
   const Options& options() const { return options_; }
   // Pages that can be lent now: free or cached, and promised to nobody.
@@ -224,6 +244,7 @@ class PageAllocator {
   void DropPath(PageId last, int32_t num_pages);
   void CopyTail(int32_t row);
   void ForgetCopiesTo(PageId target);
+  void CompleteFirstCopies(int32_t count);
   bool PublishPage(int32_t row, int32_t column, const Content& content);
   absl::Status CheckEvictionOrder() const;
 
@@ -238,6 +259,9 @@ class PageAllocator {
   std::vector<Row> rows_;         // [max_num_seqs]
   std::vector<PinnedPath> pins_;  // [max_pins]
   std::vector<PageCopy> copies_;  // capacity max_num_seqs
+  // The steps of those that were handed out, which come first.
+  std::vector<int64_t> copy_steps_;  // [max_num_seqs], first
+  int32_t num_copies_handed_out_ = 0;
 };
 
 }  // namespace tidewheel

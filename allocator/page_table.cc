@@ -159,6 +159,19 @@ void PageTable::ClearChanges() {
   rows_moved_ = false;
 }
 
+void PageTable::RestoreChanges(std::span<const int32_t> changed_rows,
+                               std::span<const int32_t> previous_rows) {
+  for (const int32_t row : changed_rows) MarkChanged(row);
+  if (previous_rows.empty()) return;
+  rows_moved_ = true;
+  for (int32_t row = 0; row < num_rows_; ++row) {
+    const int32_t then = previous_row_[row];
+    if (then < 0) continue;
+    TIDEWHEEL_CHECK_LT(static_cast<size_t>(then), previous_rows.size());
+    previous_row_[row] = previous_rows[static_cast<size_t>(then)];
+  }
+}
+
 absl::Status PageTable::CheckInvariants() const {
   for (int32_t row = 0; row < max_num_seqs_; ++row) {
     if (row >= num_rows_ && num_pages_[row] != 0) {

@@ -11,6 +11,8 @@
 // For backends that keep the table on a device: changed_rows() lists the rows
 // whose entries differ from the last ClearChanges, and previous_row(row) says
 // where a row was then, so that an embedder can permute its own per-row state.
+// Whoever cleared changes for a step that then failed gives them back with
+// RestoreChanges.
 //
 // Invariants (CheckInvariants): entries past num_pages(row) are kNullPage, in
 // unused rows all are; entries before are not.
@@ -107,6 +109,11 @@ class PageTable {
   bool rows_moved() const { return rows_moved_; }
   // O(changed rows), or O(num_rows) if rows moved.
   void ClearChanges();
+  // Undoes the last ClearChanges that is not undone: changes are again relative
+  // to the one before it. `changed_rows` and `previous_rows` are what this
+  // table said then, the latter empty if no row had moved. O(num_rows).
+  void RestoreChanges(std::span<const int32_t> changed_rows,
+                      std::span<const int32_t> previous_rows);
 
   // O(table). Errors: Internal that names the row and the entry.
   absl::Status CheckInvariants() const;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/check.h"
+#include "scheduler/step_plan.h"
 
 namespace tidewheel {
 
@@ -14,8 +15,10 @@ RunningRows::RunningRows(int32_t max_num_seqs, PageAllocator& allocator,
   const size_t rows = static_cast<size_t>(max_num_seqs);
   slot.resize(rows);
   request.resize(rows);
+  serial.resize(rows);
   computed.resize(rows);
   length.resize(rows);
+  unknown.resize(rows);
   capacity.resize(rows);
   q_len.resize(rows);
   last_token.resize(rows);
@@ -30,8 +33,10 @@ void RunningRows::Join(int32_t row, int32_t new_slot, int32_t computed_tokens) {
   sequence.row = row;
   slot[row] = new_slot;
   request[row] = sequence.id;
+  serial[row] = ++last_serial_;
   computed[row] = computed_tokens;
   length[row] = sequence.num_tokens;
+  unknown[row] = 0;
   capacity[row] = allocator_.capacity(row);
   q_len[row] = 0;
   last_token[row] = sequence.tokens[sequence.num_tokens - 1];
@@ -42,7 +47,8 @@ void RunningRows::Join(int32_t row, int32_t new_slot, int32_t computed_tokens) {
 
 void RunningRows::Leave(int32_t row) {
   Sequence& sequence = sequences_[slot[row]];
-  sequence.num_tokens = length[row];
+  sequence.num_tokens = known(row);
+  ++changes_;
   // Close the hole group by group, so that each stays in one piece.
   if (row < num_decodes) row = Unschedule(row);
   if (row < num_singles) {
@@ -57,6 +63,41 @@ void RunningRows::Leave(int32_t row) {
   Swap(row, last);
   allocator_.Release(last);
   sequence.row = -1;
+}
+
+void RunningRows::Advance(int32_t row, int32_t new_tokens, bool samples) {
+  computed[row] += new_tokens;
+  if (!samples) return;
+  ++length[row];
+  ++unknown[row];
+  last_token[row] = kUnknownToken;
+}
+
+void RunningRows::Retreat(int32_t row, int32_t new_tokens, bool samples) {
+  computed[row] -= new_tokens;
+  if (!samples) return;
+  --length[row];
+  if (--unknown[row] == 0) last_token[row] = tokens[row][length[row] - 1];
+}
+
+void RunningRows::Settle(int32_t row) {
+  allocator_.GiveBack(row, computed[row]);
+  capacity[row] = std::min(capacity[row], allocator_.capacity(row));
+  Sequence& sequence = sequences_[slot[row]];
+  sequence.is_ending =
+      sequence.length_when_cancelled >= 0 || length[row] == sequence.max_tokens;
+  SetNextEvent(row);
+  if (row < num_decodes && pending(row) != 1) Unschedule(row);
+}
+
+void RunningRows::StartOver(int32_t row, int32_t computed_tokens) {
+  ++changes_;
+  serial[row] = ++last_serial_;
+  length[row] = known(row);
+  unknown[row] = 0;
+  last_token[row] = tokens[row][length[row] - 1];
+  computed[row] = computed_tokens;
+  Settle(row);
 }
 
 void RunningRows::BeginStep() {
@@ -89,11 +130,14 @@ int32_t RunningRows::Unschedule(int32_t row) {
 
 void RunningRows::Swap(int32_t a, int32_t b) {
   if (a == b) return;
+  ++changes_;
   allocator_.SwapRows(a, b);
   std::swap(slot[a], slot[b]);
   std::swap(request[a], request[b]);
+  std::swap(serial[a], serial[b]);
   std::swap(computed[a], computed[b]);
   std::swap(length[a], length[b]);
+  std::swap(unknown[a], unknown[b]);
   std::swap(capacity[a], capacity[b]);
   std::swap(q_len[a], q_len[b]);
   std::swap(last_token[a], last_token[b]);
@@ -134,8 +178,11 @@ absl::Status RunningRows::CheckInvariants() const {
     }
     if (pending(row) < 1 || computed[row] > capacity[row] ||
         capacity[row] > allocator_.capacity(row) ||
-        length[row] >= sequence.max_tokens ||
-        last_token[row] != sequence.tokens[length[row] - 1]) {
+        length[row] + (sequence.is_ending ? 0 : 1) > sequence.max_tokens ||
+        unknown[row] < 0 ||
+        last_token[row] != (unknown[row] > 0
+                                ? kUnknownToken
+                                : sequence.tokens[length[row] - 1])) {
       return absl::InternalError(
           absl::StrCat("row ", row, " has computed ", computed[row], " of ",
                        length[row], " tokens with slots for ", capacity[row],

@@ -12,6 +12,10 @@
 // exactly one token left to compute, so in steady decode nothing moves and
 // nothing is looked at.
 //
+// What it holds is how things are once the steps in flight are done: tokens
+// that they compute count as computed, and those that they sample as tokens,
+// although their ids are not known yet.
+//
 // It moves rows together with the page table and keeps each sequence's row
 // number up to date. It decides nothing.
 //
@@ -56,9 +60,26 @@ class RunningRows {
   // the decodes.
   int32_t Unschedule(int32_t row);
 
-  // Tokens of the row that are known and not computed.
+  // The step hands out its tokens: they count as computed from now on, and the
+  // rows that sample one have one more, of unknown id.
+  void Advance(int32_t row, int32_t tokens, bool samples);
+  // Takes that back. The row may be in another group than it belongs to until
+  // Settle.
+  void Retreat(int32_t row, int32_t tokens, bool samples);
+  // After Retreat: gives back pages that it does not need and puts it where it
+  // belongs. Other rows may move.
+  void Settle(int32_t row);
+  // Forgets tokens of unknown id and whoever samples them, and what was
+  // computed past the first `computed_tokens`; then settles it.
+  void StartOver(int32_t row, int32_t computed_tokens);
+
+  // Tokens of the row that are not computed.
   int32_t pending(int32_t row) const { return length[row] - computed[row]; }
+  // Tokens of the row whose ids are known.
+  int32_t known(int32_t row) const { return length[row] - unknown[row]; }
   int32_t num_rows() const { return allocator_.table().num_rows(); }
+  // Grows whenever a row's serial or place changes, but for rows that join.
+  int64_t changes() const { return changes_; }
   // Recomputes event_at[row].
   void SetNextEvent(int32_t row);
 
@@ -72,11 +93,13 @@ class RunningRows {
   // All [max_num_seqs].
   std::vector<int32_t> slot;
   std::vector<RequestId> request;
+  std::vector<int64_t> serial;      // of its stay in the row, see PlannedStep
   std::vector<int32_t> computed;    // tokens that have KV
-  std::vector<int32_t> length;      // known tokens
+  std::vector<int32_t> length;      // tokens
+  std::vector<int32_t> unknown;     // the last ones, which are being sampled
   std::vector<int32_t> capacity;    // it may write up to here without asking
   std::vector<int32_t> q_len;       // of this step; decodes: not kept, it is 1
-  std::vector<int32_t> last_token;  // tokens[length - 1]
+  std::vector<int32_t> last_token;  // tokens[length - 1], or kUnknownToken
   // When `computed` gets here, more is to do than to add a token: a page is
   // full, a limit is reached, or stop tokens are to be looked through.
   std::vector<int32_t> event_at;
@@ -88,6 +111,8 @@ class RunningRows {
 
   void Swap(int32_t a, int32_t b);
 
+  int64_t last_serial_ = 0;
+  int64_t changes_ = 0;
   PageAllocator& allocator_;
   SequenceStore& sequences_;
 };

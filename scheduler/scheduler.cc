@@ -11,13 +11,16 @@ namespace tidewheel {
 
 // The policy of one step.
 Scheduler::PlanResult Scheduler::Plan(int64_t now_us) {
-  TIDEWHEEL_CHECK(!in_flight_);
+  TIDEWHEEL_CHECK_LT(num_in_flight_, options_.max_steps_in_flight);
   TIDEWHEEL_CHECK_GE(now_us, now_us_);
   now_us_ = now_us;
   ++plans_;
   preempted_in_step_ = false;
   ExpireWaiting();
+  // A failure is narrowed down one step at a time.
+  if (num_suspects_ > 0 && num_in_flight_ > 0) return {};
   rows_.BeginStep();
+  HoldEnding();
   if (num_suspects_ > 0) HoldAllButSuspects();
   ResumeDecodes();
   TakePagesForDecodes();
@@ -35,6 +38,19 @@ void Scheduler::ExpireWaiting() {
          now_us_ - sequences_[oldest_waiting_].submitted_us >=
              options_.max_queue_time_us) {
     End(oldest_waiting_, FinishReason::kQueueTimeout);
+  }
+}
+
+// Sequences that end when the steps in flight are committed get no token.
+void Scheduler::HoldEnding() {
+  waits_for_ending_ = false;
+  if (num_in_flight_ == 0) ending_slots_.clear();
+  for (const int32_t slot : ending_slots_) {
+    const Sequence& sequence = sequences_[slot];
+    if (!sequence.is_ending || sequence.row < 0) continue;
+    waits_for_ending_ = true;
+    rows_.Hold(sequence.row < rows_.num_decodes ? rows_.Unschedule(sequence.row)
+                                                : sequence.row);
   }
 }
 
@@ -85,6 +101,8 @@ bool Scheduler::TakePageForDecode(int32_t slot) {
       rows_.capacity[row] = allocator_->capacity(row);
       return true;
     }
+    // Pages come without a victim when those in flight have ended.
+    if (waits_for_ending_) return false;
     const int32_t victim = ChooseVictim(row);
     if (victim < 0) return false;
     Preempt(victim);
@@ -301,50 +319,47 @@ void Scheduler::CountAdmission(Sequence& sequence, int32_t cached_tokens) {
 
 Scheduler::PlanResult Scheduler::BuildPlan() {
   if (rows_.num_scheduled == 0) {
-    if (!has_unfinished()) return {};
+    if (num_in_flight_ > 0 || !has_unfinished()) return {};
     if (rows_.num_rows() > 0) {
       return {nullptr, rows_.request[0], WaitReason::kPages};
     }
     const Sequence& head = sequences_[queue_.first()];
     return {nullptr, head.id, head.wait_reason};
   }
-  FillMetadata();
-  const PageTable& table = allocator_->table();
+  PlannedStep& next = step(num_in_flight_);
+  StepPlan& plan = next.plan;
   const int32_t num_seqs = rows_.num_scheduled;
   const size_t rows = static_cast<size_t>(num_seqs);
-  const size_t tokens = static_cast<size_t>(cu_q_lens_[num_seqs]);
-  ++plan_.step_id;
-  plan_.batch.num_seqs = num_seqs;
-  plan_.batch.distribution = {rows_.num_singles, rows_.num_singles, num_seqs};
-  plan_.token_ids = std::span(token_ids_).first(tokens);
-  plan_.positions = std::span(positions_).first(tokens);
-  plan_.requests = std::span(rows_.request).first(rows);
-  plan_.wants_logits = std::span(wants_logits_).first(rows);
-  plan_.copies = allocator_->pending_copies();
-  plan_.changed_rows = table.changed_rows();
-  plan_.previous_rows = {};
-  if (table.rows_moved()) {
-    for (int32_t row = 0; row < table.num_rows(); ++row) {
-      previous_rows_[row] = table.previous_row(row);
-    }
-    plan_.previous_rows =
-        std::span(previous_rows_).first(static_cast<size_t>(table.num_rows()));
-  }
-  in_flight_ = true;
-  if (options_.validate_steps) ValidatePlan();
-  return {&plan_, {}, WaitReason::kNotTried};
+  plan.step_id = ++last_step_id_;
+  plan.batch.num_seqs = num_seqs;
+  plan.batch.distribution = {rows_.num_singles, rows_.num_singles, num_seqs};
+  next.num_decodes = rows_.num_decodes;
+  next.narrows_failure = num_suspects_ > 0;
+  FillMetadata(next);
+  NameRows(next);
+  TrackChanges(next);
+  AdvanceRows(next);
+  const size_t tokens = static_cast<size_t>(next.cu_q_lens[num_seqs]);
+  plan.token_ids = std::span(next.token_ids).first(tokens);
+  plan.positions = std::span(next.positions).first(tokens);
+  plan.requests = std::span(next.requests).first(rows);
+  plan.wants_logits = std::span(next.wants_logits).first(rows);
+  next.row_changes = rows_.changes();
+  ++num_in_flight_;
+  if (options_.validate_steps) ValidatePlan(plan);
+  return {&plan, {}, WaitReason::kNotTried};
 }
 
-void Scheduler::FillMetadata() {
+void Scheduler::FillMetadata(PlannedStep& next) {
   const int32_t num_decodes = rows_.num_decodes;
   int64_t kv_tokens = 0;
   for (int32_t row = 0; row < num_decodes; ++row) {
     const int32_t position = rows_.computed[row];
-    token_ids_[row] = rows_.last_token[row];
-    positions_[row] = position;
-    kv_lens_[row] = position + 1;
-    cu_q_lens_[row] = row;
-    wants_logits_[row] = 1;
+    next.token_ids[row] = rows_.last_token[row];
+    next.positions[row] = position;
+    next.kv_lens[row] = position + 1;
+    next.cu_q_lens[row] = row;
+    next.wants_logits[row] = 1;
     kv_tokens += position + 1;
   }
   int64_t pairs = kv_tokens;
@@ -353,26 +368,94 @@ void Scheduler::FillMetadata() {
   for (int32_t row = num_decodes; row < rows_.num_scheduled; ++row) {
     const int32_t first = rows_.computed[row];
     const int32_t q_len = rows_.q_len[row];
-    cu_q_lens_[row] = at;
-    kv_lens_[row] = first + q_len;
-    wants_logits_[row] = q_len == rows_.pending(row) ? 1 : 0;
-    num_logits += wants_logits_[row];
-    std::copy_n(rows_.tokens[row] + first, q_len, &token_ids_[at]);
-    for (int32_t i = 0; i < q_len; ++i) positions_[at + i] = first + i;
-    kv_tokens += kv_lens_[row];
+    next.cu_q_lens[row] = at;
+    next.kv_lens[row] = first + q_len;
+    next.wants_logits[row] = q_len == rows_.pending(row) ? 1 : 0;
+    num_logits += next.wants_logits[row];
+    std::copy_n(rows_.tokens[row] + first, q_len, &next.token_ids[at]);
+    for (int32_t i = 0; i < q_len; ++i) next.positions[at + i] = first + i;
+    kv_tokens += next.kv_lens[row];
     pairs += int64_t{q_len} * first + int64_t{q_len} * (q_len + 1) / 2;
     at += q_len;
   }
   // Padding changes only where the number of rows or tokens did.
-  if (padded_from_ != rows_.num_scheduled || padded_with_ != at) {
-    std::fill(kv_lens_.begin() + rows_.num_scheduled, kv_lens_.end(), 0);
-    std::fill(cu_q_lens_.begin() + rows_.num_scheduled, cu_q_lens_.end(), at);
-    padded_from_ = rows_.num_scheduled;
-    padded_with_ = at;
+  const int32_t end = rows_.num_scheduled;
+  if (next.padded_from != end || next.padded_with != at) {
+    std::fill(next.kv_lens.begin() + end, next.kv_lens.end(), 0);
+    std::fill(next.cu_q_lens.begin() + end, next.cu_q_lens.end(), at);
+    next.padded_from = end;
+    next.padded_with = at;
   }
-  plan_.num_logits = num_logits;
-  plan_.kv_tokens = kv_tokens;
-  plan_.attention_pairs = pairs;
+  next.plan.num_logits = num_logits;
+  next.plan.kv_tokens = kv_tokens;
+  next.plan.attention_pairs = pairs;
+}
+
+// Who runs in each row, and whose tokens are not known yet.
+void Scheduler::NameRows(PlannedStep& next) {
+  const int32_t num_seqs = rows_.num_scheduled;
+  std::copy_n(rows_.request.begin(), num_seqs, next.requests.begin());
+  std::copy_n(rows_.slot.begin(), num_seqs, next.slots.begin());
+  std::copy_n(rows_.serial.begin(), num_seqs, next.serials.begin());
+  next.plan.sampled_from = {};
+  if (num_in_flight_ == 0) return;
+  // The step in flight is the one that the table's changes are relative to.
+  const PageTable& table = allocator_->table();
+  std::fill_n(next.sampled_from.begin(), num_seqs, -1);
+  for (int32_t row = 0; row < rows_.num_decodes; ++row) {
+    if (rows_.unknown[row] == 0) continue;
+    next.sampled_from[row] = table.previous_row(row);
+  }
+  next.plan.sampled_from =
+      std::span(next.sampled_from).first(static_cast<size_t>(num_seqs));
+}
+
+// What differs from the last step that was handed out; the next one's changes
+// are relative to this.
+void Scheduler::TrackChanges(PlannedStep& next) {
+  const PageTable& table = allocator_->table();
+  const std::span<const int32_t> changed = table.changed_rows();
+  next.changed_rows.assign(changed.begin(), changed.end());
+  next.plan.changed_rows = next.changed_rows;
+  next.plan.previous_rows = {};
+  if (table.rows_moved()) {
+    for (int32_t row = 0; row < table.num_rows(); ++row) {
+      next.previous_rows[row] = table.previous_row(row);
+    }
+    next.plan.previous_rows = std::span(next.previous_rows)
+                                  .first(static_cast<size_t>(table.num_rows()));
+  }
+  allocator_->ClearChanges();
+  const std::span<const PageAllocator::PageCopy> copies =
+      allocator_->new_copies();
+  next.copies.assign(copies.begin(), copies.end());
+  next.plan.copies = next.copies;
+  allocator_->HandOutCopies(next.plan.step_id);
+}
+
+void Scheduler::AdvanceRows(PlannedStep& next) {
+  next.event_rows.clear();
+  const int32_t num_decodes = rows_.num_decodes;
+  for (int32_t row = 0; row < num_decodes; ++row) {
+    rows_.Advance(row, 1, true);
+    if (rows_.computed[row] == rows_.event_at[row]) {
+      __builtin_prefetch(&sequences_[rows_.slot[row]]);
+      next.event_rows.push_back(row);
+    }
+  }
+  for (const int32_t row : next.event_rows) {
+    if (rows_.length[row] == sequences_[rows_.slot[row]].max_tokens) {
+      MarkEnding(rows_.slot[row]);
+    }
+    rows_.SetNextEvent(row);
+  }
+  for (int32_t row = num_decodes; row < rows_.num_scheduled; ++row) {
+    rows_.Advance(row, rows_.q_len[row], next.wants_logits[row] != 0);
+    if (rows_.length[row] == sequences_[rows_.slot[row]].max_tokens) {
+      MarkEnding(rows_.slot[row]);
+    }
+    rows_.SetNextEvent(row);
+  }
 }
 
 }  // namespace tidewheel

@@ -10,6 +10,12 @@
 //      has_unfinished().
 //   4. TakeFinished reports every accepted request exactly once.
 //
+// With max_steps_in_flight 2 a second step may be planned before the first is
+// committed (StepPipeline does that). The device runs steps in the order in
+// which they were planned, so pages that one gives back may be written by the
+// next. What a sequence that has stopped, was cancelled or preempted, or whose
+// step failed, computes in a later step in flight is dropped.
+//
 // A step: decodes first, then chunks of running prefills, then admissions, all
 // within max_num_batched_tokens, max_num_seqs and the pages that there are.
 // Pages that lack are taken from a running sequence that ranks lower, which is
@@ -34,6 +40,7 @@
 #include "absl/status/statusor.h"
 #include "allocator/page_allocator.h"
 #include "scheduler/explanation.h"
+#include "scheduler/planned_step.h"
 #include "scheduler/request.h"
 #include "scheduler/running_rows.h"
 #include "scheduler/scheduler_options.h"
@@ -51,6 +58,7 @@ struct SchedulerStats {
   int64_t finished = 0;  // for whatever reason
   int64_t steps = 0;     // committed
   int64_t failed_steps = 0;
+  int64_t dropped_steps = 0;  // planned after one that failed, and lost with it
   int64_t preemptions = 0;
   int64_t committed_tokens = 0;  // query tokens of committed steps
   int64_t generated_tokens = 0;
@@ -65,10 +73,11 @@ struct SchedulerStats {
 class Scheduler {
  public:
   struct PlanResult {
-    // Nothing to run where null.
+    // Nothing to run where null; if steps are in flight, perhaps when the first
+    // of them is committed.
     const StepPlan* step = nullptr;
-    // Where nothing runs although requests are unfinished: the first of them
-    // and what it lacks. Only pinned pages or a cancelled step lead here.
+    // Where nothing runs or is in flight although requests are unfinished: the
+    // first of them and what it lacks. Only pinned pages lead here.
     RequestId blocked;
     WaitReason reason = WaitReason::kNotTried;
   };
@@ -90,32 +99,37 @@ class Scheduler {
   // request's pages are shared, and copied where both would write; otherwise
   // the fork waits like any other request.
   // Errors: NotFound if there is no such unfinished request,
-  // FailedPrecondition while a step is in flight, a refusal (submission.h).
+  // FailedPrecondition while a step is in flight, since its tokens are not
+  // known, a refusal (submission.h).
   absl::StatusOr<RequestId> Fork(RequestId id, int64_t now_us);
 
   // Ends the request, also while a step that computes it is in flight.
   // Errors: NotFound if there is no such unfinished request.
   absl::Status Cancel(RequestId id);
 
-  // The next step. REQUIRES: none is in flight; now_us does not go back.
+  // The next step. REQUIRES: fewer than max_steps_in_flight are in flight;
+  // now_us does not go back.
   PlanResult Plan(int64_t now_us);
 
-  // Applies the step in flight: sampled[row] is the next token of each row
-  // with wants_logits, or kNoToken. Errors: FailedPrecondition if that step is
-  // not in flight (a late or repeated result), InvalidArgument if `sampled` has
-  // not num_seqs entries; then nothing has changed.
+  // Applies the oldest step in flight: sampled[row] is the next token of each
+  // row with wants_logits, or kNoToken. Errors: FailedPrecondition if that step
+  // is not in flight (a late or repeated result) or another is to be committed
+  // first, InvalidArgument if `sampled` has not num_seqs entries; then nothing
+  // has changed.
   absl::Status Commit(int64_t step_id, std::span<const int32_t> sampled);
 
-  // The step in flight did not happen. Its sequences return to where they were
-  // and are computed again, in smaller batches until the one that fails is
-  // alone. Errors: as for Commit.
+  // The step in flight did not happen, nor did any that was planned after it.
+  // Their sequences return to where they were and are computed again, those of
+  // this step in smaller batches until the one that fails is alone.
+  // Errors: FailedPrecondition if that step is not in flight.
   absl::Status Fail(int64_t step_id);
 
   // Requests that ended since the last call, each once. The span and Tokens of
   // these requests stay valid until the next call.
   std::span<const FinishedRequest> TakeFinished();
 
-  // Prompt and generated tokens; empty for an unknown request.
+  // Prompt and generated tokens whose steps are committed; empty for an unknown
+  // request.
   std::span<const int32_t> Tokens(RequestId id) const;
   Explanation Explain(RequestId id) const;
 
@@ -128,6 +142,7 @@ class Scheduler {
   }
 
   bool has_unfinished() const { return num_waiting() + num_running() > 0; }
+  int32_t num_steps_in_flight() const { return num_in_flight_; }
   int32_t num_waiting() const { return queue_.size(); }
   int32_t num_running() const { return rows_.num_rows(); }
   const SchedulerStats& stats() const { return stats_; }
@@ -159,6 +174,7 @@ class Scheduler {
 
   // The phases of a plan, in order.
   void ExpireWaiting();
+  void HoldEnding();
   void HoldAllButSuspects();
   void ResumeDecodes();
   void TakePagesForDecodes();
@@ -173,22 +189,39 @@ class Scheduler {
   void AdmitBehindHead(int32_t& budget);
   void HashKnownPages(Sequence& sequence, int32_t num_tokens);
   void CountAdmission(Sequence& sequence, int32_t cached_tokens);
-  void FillMetadata();
-  void ValidatePlan() const;
+  void FillMetadata(PlannedStep& step);
+  void NameRows(PlannedStep& step);
+  void TrackChanges(PlannedStep& step);
+  void AdvanceRows(PlannedStep& step);
+  void ValidatePlan(const StepPlan& plan) const;
   void ExplainWaiting(int32_t slot, Explanation& explanation) const;
 
   // The phases of a commit.
-  void CommitDecodes(std::span<const int32_t> sampled);
-  void CommitChunks(std::span<const int32_t> sampled);
-  void CommitEvent(int32_t row);
-  void PublishFullPages(int32_t row);
-  void TakeBack(int32_t row);
-  void ReturnPages(int32_t row);
+  void CommitDecodes(const PlannedStep& step, std::span<const int32_t> sampled);
+  void CommitChunks(const PlannedStep& step, std::span<const int32_t> sampled);
+  void ApplyToken(int32_t row, int32_t position, int32_t token);
+  void CommitEvent(int32_t row, int32_t committed, int32_t token);
+  void PublishFullPages(int32_t row, int32_t committed);
+  void TakeBackUnsampled(const PlannedStep& step,
+                         std::span<const int32_t> sampled);
   void CountFailure(int32_t slot);
-  void ForgiveFailures(std::span<const int32_t> sampled);
-  void ClearSuspicion();
-  absl::Status CheckInFlight(int64_t step_id) const;
+  void ForgiveFailures(const PlannedStep& step,
+                       std::span<const int32_t> sampled);
+  void ClearSuspicion(const PlannedStep& step);
+  void Discard(PlannedStep& step);
+  int32_t CurrentRow(const PlannedStep& step, int32_t row) const;
 
+  // Steps in flight, 0 being the oldest; free ones follow.
+  PlannedStep& step(int32_t i) {
+    return steps_[static_cast<size_t>(first_step_ + i) % steps_.size()];
+  }
+  const PlannedStep& step(int32_t i) const {
+    return steps_[static_cast<size_t>(first_step_ + i) % steps_.size()];
+  }
+  // Its place among them. Errors: FailedPrecondition if there is none.
+  absl::StatusOr<int32_t> FindInFlight(int64_t step_id) const;
+
+  void MarkEnding(int32_t slot);
   void End(int32_t slot, FinishReason reason);
   void EndMarked();
   void MarkEnd(int32_t slot, FinishReason reason);
@@ -202,9 +235,12 @@ class Scheduler {
   SchedulerStats stats_;
   int64_t now_us_ = 0;
 
-  StepPlan plan_;
-  int64_t plans_ = 0;  // calls of Plan
-  bool in_flight_ = false;
+  std::vector<PlannedStep> steps_;  // [max_steps_in_flight], a ring
+  int32_t first_step_ = 0;          // the oldest in flight
+  int32_t num_in_flight_ = 0;
+  int64_t last_step_id_ = 0;
+  int64_t plans_ = 0;              // calls of Plan
+  bool waits_for_ending_ = false;  // somebody ends when steps are committed
   bool preempted_in_step_ = false;
   int32_t num_suspects_ = 0;
   int32_t suspect_limit_ = 0;
@@ -212,19 +248,10 @@ class Scheduler {
   int32_t oldest_waiting_ = -1;  // never admitted, in order of submission
   int32_t newest_waiting_ = -1;
 
-  // The plan's arrays.
-  std::vector<int32_t> kv_lens_;        // [max_num_seqs]
-  std::vector<int32_t> cu_q_lens_;      // [max_num_seqs + 1]
-  std::vector<int32_t> previous_rows_;  // [max_num_seqs]
-  std::vector<uint8_t> wants_logits_;   // [max_num_seqs]
-  std::vector<int32_t> token_ids_;      // [max_num_batched_tokens]
-  std::vector<int32_t> positions_;      // [max_num_batched_tokens]
-  int32_t padded_from_ = 0;             // rows from here on are padded ...
-  int32_t padded_with_ = 0;             // ... with this many query tokens
-
   // Scratch, with fixed capacity.
   std::vector<int32_t> row_scratch_;
   std::vector<int32_t> waiting_scratch_;
+  std::vector<int32_t> ending_slots_;  // that are or were is_ending
   struct Ending {
     int32_t slot;
     FinishReason reason;

@@ -10,103 +10,121 @@
 
 namespace tidewheel {
 
-absl::Status Scheduler::CheckInFlight(int64_t step_id) const {
-  if (in_flight_ && step_id == plan_.step_id) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("step ", step_id, " is not in flight, ",
-                   in_flight_ ? absl::StrCat("step ", plan_.step_id, " is")
-                              : std::string("none is"),
-                   "; its result came late or twice and is dropped"));
+absl::StatusOr<int32_t> Scheduler::FindInFlight(int64_t step_id) const {
+  for (int32_t i = 0; i < num_in_flight_; ++i) {
+    if (step(i).plan.step_id == step_id) return i;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "step ", step_id, " is not in flight, ",
+      num_in_flight_ > 0 ? absl::StrCat("step ", step(0).plan.step_id, " is")
+                         : std::string("none is"),
+      "; its result came late or twice and is dropped"));
 }
 
 absl::Status Scheduler::Commit(int64_t step_id,
                                std::span<const int32_t> sampled) {
-  TIDEWHEEL_RETURN_IF_ERROR(CheckInFlight(step_id));
-  if (sampled.size() != static_cast<size_t>(rows_.num_scheduled)) {
+  TIDEWHEEL_ASSIGN_OR_RETURN(const int32_t place, FindInFlight(step_id));
+  const PlannedStep& done = step(0);
+  if (place != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "step ", step_id, " was planned after step ", done.plan.step_id,
+        ", which is in flight too; commit that one first"));
+  }
+  if (sampled.size() != static_cast<size_t>(done.plan.batch.num_seqs)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "step ", step_id, " has ", rows_.num_scheduled, " rows but ",
+        "step ", step_id, " has ", done.plan.batch.num_seqs, " rows but ",
         sampled.size(), " sampled tokens came; give one entry a row"));
   }
-  in_flight_ = false;
-  allocator_->CompleteCopies();
-  allocator_->ClearChanges();
+  first_step_ = (first_step_ + 1) % static_cast<int32_t>(steps_.size());
+  --num_in_flight_;
+  allocator_->CompleteCopies(step_id);
   ++stats_.steps;
-  stats_.committed_tokens += plan_.batch.total_q_tokens();
-  if (num_suspects_ > 0) ClearSuspicion();
-  CommitChunks(sampled);
-  CommitDecodes(sampled);
+  stats_.committed_tokens += done.plan.batch.total_q_tokens();
+  if (num_suspects_ > 0 && done.narrows_failure) ClearSuspicion(done);
+  CommitChunks(done, sampled);
+  CommitDecodes(done, sampled);
+  if (num_failing_ > 0) ForgiveFailures(done, sampled);
+  TakeBackUnsampled(done, sampled);
   EndMarked();
   return absl::OkStatus();
 }
 
-void Scheduler::CommitDecodes(std::span<const int32_t> sampled) {
+// Where what ran in this row of the step runs now; -1 if it does not, or has
+// started over since.
+int32_t Scheduler::CurrentRow(const PlannedStep& done, int32_t row) const {
+  if (done.row_changes == rows_.changes()) return row;
+  const int32_t now = sequences_[done.slots[row]].row;
+  return now >= 0 && rows_.serial[now] == done.serials[row] ? now : -1;
+}
+
+void Scheduler::CommitDecodes(const PlannedStep& done,
+                              std::span<const int32_t> sampled) {
   row_scratch_.clear();
-  for (int32_t row = 0; row < rows_.num_decodes; ++row) {
+  auto event = done.event_rows.begin();
+  for (int32_t row = 0; row < done.num_decodes; ++row) {
+    const bool has_event = event != done.event_rows.end() && *event == row;
+    if (has_event) ++event;
+    const int32_t now = CurrentRow(done, row);
     const int32_t token = sampled[row];
-    if (token < 0) [[unlikely]] {
-      --stats_.generated_tokens;
-      TakeBack(row);
+    if (now < 0 || token < 0) [[unlikely]] {
       continue;
     }
-    const int32_t computed = ++rows_.computed[row];
-    rows_.length[row] = computed + 1;
-    rows_.tokens[row][computed] = token;
-    rows_.last_token[row] = token;
-    if (computed == rows_.event_at[row] || token == rows_.end_token[row]) {
-      __builtin_prefetch(&sequences_[rows_.slot[row]]);
+    ApplyToken(now, done.kv_lens[row], token);
+    if (has_event || token == rows_.end_token[now]) {
+      __builtin_prefetch(&sequences_[rows_.slot[now]]);
       row_scratch_.push_back(row);
     }
   }
-  stats_.generated_tokens += rows_.num_decodes;
-  if (num_failing_ > 0) ForgiveFailures(sampled);
   if (allocator_->options().enable_prefix_cache) {
     // Hashing all pages before publishing any hides the index's cache misses.
     for (const int32_t row : row_scratch_) {
-      Sequence& sequence = sequences_[rows_.slot[row]];
-      HashKnownPages(sequence, rows_.computed[row]);
+      Sequence& sequence = sequences_[done.slots[row]];
+      HashKnownPages(sequence, done.kv_lens[row]);
       if (sequence.num_hashed > 0) {
         allocator_->PrefetchPublish(sequence.hashes[sequence.num_hashed - 1]);
       }
     }
   }
-  for (const int32_t row : row_scratch_) CommitEvent(row);
-}
-
-void Scheduler::CommitChunks(std::span<const int32_t> sampled) {
-  for (int32_t row = rows_.num_decodes; row < rows_.num_scheduled; ++row) {
-    if (wants_logits_[row] != 0 && sampled[row] < 0) {
-      TakeBack(row);
-      continue;
-    }
-    rows_.computed[row] += rows_.q_len[row];
-    if (wants_logits_[row] == 0) {
-      PublishFullPages(row);
-      rows_.SetNextEvent(row);
-      continue;
-    }
-    const int32_t token = sampled[row];
-    rows_.tokens[row][rows_.length[row]++] = token;
-    rows_.last_token[row] = token;
-    ++stats_.generated_tokens;
-    CommitEvent(row);
+  for (const int32_t row : row_scratch_) {
+    CommitEvent(CurrentRow(done, row), done.kv_lens[row], sampled[row]);
   }
 }
 
-void Scheduler::PublishFullPages(int32_t row) {
-  if (!allocator_->options().enable_prefix_cache) return;
-  Sequence& sequence = sequences_[rows_.slot[row]];
-  HashKnownPages(sequence, rows_.computed[row]);
-  allocator_->Publish(row, sequence.content(rows_.computed[row]),
-                      rows_.computed[row]);
+void Scheduler::CommitChunks(const PlannedStep& done,
+                             std::span<const int32_t> sampled) {
+  for (int32_t row = done.num_decodes; row < done.plan.batch.num_seqs; ++row) {
+    const int32_t now = CurrentRow(done, row);
+    if (now < 0) continue;
+    if (done.wants_logits[row] == 0) {
+      PublishFullPages(now, done.kv_lens[row]);
+    } else if (sampled[row] >= 0) {
+      ApplyToken(now, done.kv_lens[row], sampled[row]);
+      CommitEvent(now, done.kv_lens[row], sampled[row]);
+    }
+  }
 }
 
-// The row's last token may end it; its last page may be full.
-void Scheduler::CommitEvent(int32_t row) {
+// The first unknown token of the row is known now.
+void Scheduler::ApplyToken(int32_t row, int32_t position, int32_t token) {
+  rows_.tokens[row][position] = token;
+  if (--rows_.unknown[row] == 0) rows_.last_token[row] = token;
+  ++stats_.generated_tokens;
+}
+
+void Scheduler::PublishFullPages(int32_t row, int32_t committed) {
+  if (!allocator_->options().enable_prefix_cache) return;
+  Sequence& sequence = sequences_[rows_.slot[row]];
+  HashKnownPages(sequence, committed);
+  allocator_->Publish(row, sequence.content(committed), committed);
+}
+
+// The first `committed` tokens of the row have KV, and `token` follows them: it
+// may end the sequence, and its last page may be full.
+void Scheduler::CommitEvent(int32_t row, int32_t committed, int32_t token) {
   const int32_t slot = rows_.slot[row];
   const Sequence& sequence = sequences_[slot];
-  PublishFullPages(row);
-  const int32_t token = rows_.last_token[row];
-  const int32_t length = rows_.length[row];
+  PublishFullPages(row, committed);
+  const int32_t length = committed + 1;
   if (length >= sequence.min_tokens) {
     if (token == sequence.end_token) {
       MarkEnd(slot, FinishReason::kEndToken);
@@ -119,25 +137,20 @@ void Scheduler::CommitEvent(int32_t row) {
       return;
     }
   }
-  if (length == sequence.max_tokens) {
-    MarkEnd(slot, sequence.limit_reason);
-    return;
+  if (length == sequence.max_tokens) MarkEnd(slot, sequence.limit_reason);
+}
+
+// Rows that asked for a token and got none return to where they were.
+void Scheduler::TakeBackUnsampled(const PlannedStep& done,
+                                  std::span<const int32_t> sampled) {
+  for (int32_t row = 0; row < done.plan.batch.num_seqs; ++row) {
+    if (done.wants_logits[row] == 0 || sampled[row] >= 0) continue;
+    const int32_t now = CurrentRow(done, row);
+    if (now < 0) continue;
+    const int32_t slot = rows_.slot[now];
+    rows_.StartOver(now, done.kv_lens[row] - done.q_len(row));
+    CountFailure(slot);
   }
-  rows_.SetNextEvent(row);
-}
-
-// The runner gave no token although the row asked for one: the row returns to
-// where it was.
-void Scheduler::TakeBack(int32_t row) {
-  ReturnPages(row);
-  CountFailure(rows_.slot[row]);
-}
-
-// Gives back what was taken for tokens that were not computed after all.
-void Scheduler::ReturnPages(int32_t row) {
-  allocator_->GiveBack(row, rows_.computed[row]);
-  rows_.capacity[row] =
-      std::min(rows_.capacity[row], allocator_->capacity(row));
 }
 
 void Scheduler::CountFailure(int32_t slot) {
@@ -148,38 +161,59 @@ void Scheduler::CountFailure(int32_t slot) {
   }
 }
 
-void Scheduler::ForgiveFailures(std::span<const int32_t> sampled) {
-  for (int32_t row = 0; row < rows_.num_scheduled; ++row) {
-    Sequence& sequence = sequences_[rows_.slot[row]];
+void Scheduler::ForgiveFailures(const PlannedStep& done,
+                                std::span<const int32_t> sampled) {
+  for (int32_t row = 0; row < done.plan.batch.num_seqs; ++row) {
+    if (done.wants_logits[row] != 0 && sampled[row] < 0) continue;
+    const int32_t now = CurrentRow(done, row);
+    if (now < 0) continue;
+    Sequence& sequence = sequences_[rows_.slot[now]];
     if (sequence.step_failures == 0) continue;
-    if (wants_logits_[row] != 0 && sampled[row] < 0) continue;
     sequence.step_failures = 0;
     --num_failing_;
   }
 }
 
 // The step went well: its rows are not what failed.
-void Scheduler::ClearSuspicion() {
-  for (int32_t row = 0; row < rows_.num_scheduled; ++row) {
-    bool& is_suspect = sequences_[rows_.slot[row]].is_suspect;
+void Scheduler::ClearSuspicion(const PlannedStep& done) {
+  for (int32_t row = 0; row < done.plan.batch.num_seqs; ++row) {
+    const int32_t now = CurrentRow(done, row);
+    if (now < 0) continue;
+    bool& is_suspect = sequences_[rows_.slot[now]].is_suspect;
     if (std::exchange(is_suspect, false)) --num_suspects_;
   }
   suspect_limit_ = std::min(2 * suspect_limit_, options_.max_num_seqs);
 }
 
 absl::Status Scheduler::Fail(int64_t step_id) {
-  TIDEWHEEL_RETURN_IF_ERROR(CheckInFlight(step_id));
-  in_flight_ = false;
+  TIDEWHEEL_ASSIGN_OR_RETURN(const int32_t place, FindInFlight(step_id));
   ++stats_.failed_steps;
-  for (int32_t row = 0; row < rows_.num_scheduled; ++row) {
-    ReturnPages(row);
-    bool& is_suspect = sequences_[rows_.slot[row]].is_suspect;
+  stats_.dropped_steps += num_in_flight_ - place - 1;
+  while (num_in_flight_ > place) Discard(step(--num_in_flight_));
+  allocator_->RecallCopies(step_id);
+  const PlannedStep& failed = step(place);
+  const int32_t num_seqs = failed.plan.batch.num_seqs;
+  for (int32_t row = 0; row < num_seqs; ++row) {
+    const int32_t now = CurrentRow(failed, row);
+    if (now < 0) continue;
+    bool& is_suspect = sequences_[rows_.slot[now]].is_suspect;
     if (!std::exchange(is_suspect, true)) ++num_suspects_;
+    if (num_seqs == 1) CountFailure(rows_.slot[now]);
   }
-  if (rows_.num_scheduled == 1) CountFailure(rows_.slot[0]);
-  suspect_limit_ = std::max(rows_.num_scheduled / 2, 1);
+  suspect_limit_ = std::max(num_seqs / 2, 1);
   EndMarked();
   return absl::OkStatus();
+}
+
+// The newest step in flight did not happen.
+void Scheduler::Discard(PlannedStep& lost) {
+  allocator_->RestoreChanges(lost.plan.changed_rows, lost.plan.previous_rows);
+  for (int32_t row = 0; row < lost.plan.batch.num_seqs; ++row) {
+    const int32_t now = CurrentRow(lost, row);
+    if (now < 0) continue;
+    rows_.Retreat(now, lost.q_len(row), lost.wants_logits[row] != 0);
+    rows_.Settle(now);
+  }
 }
 
 absl::Status Scheduler::Cancel(RequestId id) {
@@ -191,15 +225,21 @@ absl::Status Scheduler::Cancel(RequestId id) {
                      " is not unfinished; it has ended, was cancelled, or was "
                      "never accepted"));
   }
-  if (in_flight_ && sequences_[*slot].state == SequenceState::kRunning) {
-    // The device may still write to its pages. What it samples is dropped.
-    sequences_[*slot].length_when_cancelled =
-        rows_.length[sequences_[*slot].row];
+  Sequence& sequence = sequences_[*slot];
+  if (num_in_flight_ > 0 && sequence.state == SequenceState::kRunning) {
+    // What the device samples for it is dropped.
+    sequence.length_when_cancelled = rows_.known(sequence.row);
+    MarkEnding(*slot);
     MarkEnd(*slot, FinishReason::kCancelled);
     return absl::OkStatus();
   }
   End(*slot, FinishReason::kCancelled);
   return absl::OkStatus();
+}
+
+void Scheduler::MarkEnding(int32_t slot) {
+  if (std::exchange(sequences_[slot].is_ending, true)) return;
+  ending_slots_.push_back(slot);
 }
 
 void Scheduler::MarkEnd(int32_t slot, FinishReason reason) {
@@ -231,6 +271,7 @@ void Scheduler::End(int32_t slot, FinishReason reason) {
     if (sequence.admitted_us < 0) Unlink(slot);
   }
   sequence.state = SequenceState::kEnded;
+  sequence.is_ending = false;
   if (std::exchange(sequence.is_suspect, false)) --num_suspects_;
   if (sequence.step_failures > 0) --num_failing_;
   allocator_->ReleaseIsolation(sequence.isolation);

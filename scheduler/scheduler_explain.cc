@@ -53,7 +53,7 @@ Explanation Scheduler::Explain(RequestId id) const {
       explanation.text =
           absl::StrCat("it runs in row ", sequence.row, " with ",
                        rows_.computed[sequence.row], " of ",
-                       rows_.length[sequence.row], " tokens computed");
+                       rows_.known(sequence.row), " tokens computed");
       break;
     case SequenceState::kWaiting:
       ExplainWaiting(*slot, explanation);
@@ -129,15 +129,15 @@ void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
   }
 }
 
-void Scheduler::ValidatePlan() const {
+void Scheduler::ValidatePlan(const StepPlan& plan) const {
   const auto require = [](const absl::Status& status) {
     if (status.ok()) return;
     std::fprintf(stderr, "invalid step: %s\n", status.ToString().c_str());
     std::abort();
   };
   require(CheckInvariants());
-  require(ValidateDynamic(plan_.batch));
-  require(ValidateStrict(plan_.batch));
+  require(ValidateDynamic(plan.batch));
+  require(ValidateStrict(plan.batch));
 }
 
 }  // namespace tidewheel

@@ -52,6 +52,12 @@ struct SchedulerOptions {
   // first halved until the request that fails is alone.
   int32_t max_step_failures = 3;
 
+  // Steps that may be planned before the first of them is committed, 1 or 2.
+  // With 2 the device need not wait for the host between steps; what a step
+  // samples is then known one step later, so a sequence that stops computes one
+  // token in vain.
+  int32_t max_steps_in_flight = 1;
+
   // Check every invariant, and every batch as the kernel and the strict rules
   // do, before it is handed out; O(pool) a step. A violation ends the process.
 #ifdef TIDEWHEEL_VALIDATE_STEPS

@@ -70,6 +70,14 @@ absl::Status CheckOptions(const SchedulerOptions& options) {
       CheckAtLeast("max_queue_time_us", options.max_queue_time_us, 0));
   TIDEWHEEL_RETURN_IF_ERROR(
       CheckAtLeast("max_step_failures", options.max_step_failures, 1));
+  TIDEWHEEL_RETURN_IF_ERROR(
+      CheckAtLeast("max_steps_in_flight", options.max_steps_in_flight, 1));
+  if (options.max_steps_in_flight > 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_steps_in_flight is ", options.max_steps_in_flight,
+        "; at most 2 are supported, since a third would hide no more of the "
+        "host's time"));
+  }
   if (options.max_num_batched_tokens < options.max_num_seqs) {
     return absl::InvalidArgumentError(absl::StrCat(
         "max_num_batched_tokens ", options.max_num_batched_tokens,
@@ -123,30 +131,29 @@ Scheduler::Scheduler(const SchedulerOptions& options,
       sequences_(NumSlots(options)),
       queue_(NumSlots(options), 1 + options.bypass_lookahead),
       rows_(options.max_num_seqs, *allocator_, sequences_) {
-  // The arrays have the page table's rows, which the kernel was compiled for,
-  // even where fewer sequences may run.
-  const size_t rows = static_cast<size_t>(allocator_->table().max_num_seqs());
-  const size_t tokens = static_cast<size_t>(options.max_num_batched_tokens);
-  kv_lens_.assign(rows, 0);
-  cu_q_lens_.assign(rows + 1, 0);
-  previous_rows_.resize(rows);
-  wants_logits_.resize(rows);
-  token_ids_.resize(tokens);
-  positions_.resize(tokens);
+  const PageTable& table = allocator_->table();
+  const size_t rows = static_cast<size_t>(table.max_num_seqs());
   row_scratch_.reserve(rows);
+  ending_slots_.reserve(2 * rows);
   waiting_scratch_.reserve(static_cast<size_t>(options.bypass_lookahead) + 1);
   const size_t slots = static_cast<size_t>(sequences_.num_slots());
   endings_.reserve(2 * rows);
   finished_.reserve(slots);
   taken_.reserve(slots);
-  plan_.batch.kv_lens = kv_lens_;
-  plan_.batch.cu_q_lens = cu_q_lens_;
-  plan_.batch.page_indices = allocator_->table().entries();
-  plan_.batch.max_num_seqs = allocator_->table().max_num_seqs();
-  plan_.batch.pages_per_seq = allocator_->table().pages_per_seq();
-  plan_.batch.page_size = allocator_->page_size();
-  plan_.batch.total_num_pages = allocator_->options().total_num_pages;
-  plan_.batch.max_num_batched_tokens = options.max_num_batched_tokens;
+  steps_.reserve(static_cast<size_t>(options.max_steps_in_flight));
+  for (int32_t i = 0; i < options.max_steps_in_flight; ++i) {
+    PlannedStep& step = steps_.emplace_back(table.max_num_seqs(),
+                                            options.max_num_batched_tokens);
+    RaggedBatch& batch = step.plan.batch;
+    batch.kv_lens = step.kv_lens;
+    batch.cu_q_lens = step.cu_q_lens;
+    batch.page_indices = table.entries();
+    batch.max_num_seqs = table.max_num_seqs();
+    batch.pages_per_seq = table.pages_per_seq();
+    batch.page_size = allocator_->page_size();
+    batch.total_num_pages = allocator_->options().total_num_pages;
+    batch.max_num_batched_tokens = options.max_num_batched_tokens;
+  }
 }
 
 absl::StatusOr<RequestId> Scheduler::Submit(const Request& request,
@@ -230,10 +237,11 @@ absl::StatusOr<RequestId> Scheduler::Fork(RequestId id, int64_t now_us) {
     return absl::NotFoundError(absl::StrCat(
         "request ", id.value, " is not unfinished; fork it before it ends"));
   }
-  if (in_flight_) {
+  if (num_in_flight_ > 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("request ", id.value, " can not be forked while step ",
-                     plan_.step_id, " is in flight; commit it first"));
+                     step(num_in_flight_ - 1).plan.step_id,
+                     " is in flight; commit it first"));
   }
   const absl::Status room = CheckRoom();
   if (!room.ok()) {
@@ -323,7 +331,7 @@ std::span<const int32_t> Scheduler::Tokens(RequestId id) const {
   if (!slot.has_value()) return {};
   const Sequence& sequence = sequences_[*slot];
   const int32_t length =
-      sequence.row >= 0 ? rows_.length[sequence.row] : sequence.num_tokens;
+      sequence.row >= 0 ? rows_.known(sequence.row) : sequence.num_tokens;
   return {sequence.tokens.get(), static_cast<size_t>(length)};
 }
 

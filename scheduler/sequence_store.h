@@ -66,6 +66,9 @@ struct alignas(64) Sequence {
   int32_t times_passed = 0;
   int32_t step_failures = 0;
   bool is_suspect = false;  // was in a failed step and not in a good one since
+  // It ends when the steps in flight are committed, and gets no token till
+  // then.
+  bool is_ending = false;
   // Known tokens when it was cancelled during a step, after which it is to be
   // ended; -1: it was not.
   int32_t length_when_cancelled = -1;

@@ -273,7 +273,7 @@ TEST(PageAllocatorForkDeathTest, NothingIsPublishedBeforeItsCopyIsDone) {
   TryAdmitTokens(*allocator, 6);
   ASSERT_TRUE(allocator->TryFork(0, 6, 0));
   ASSERT_TRUE(allocator->TryExtend(1, 8));
-  EXPECT_DEATH(allocator->Publish(1, prompt.content(), 8), "copies_.empty");
+  EXPECT_DEATH(allocator->Publish(1, prompt.content(), 8), "copy.target");
 }
 
 TEST(PageAllocatorForkDeathTest, OnlyRowsInUseAreForkedExtendedOrTruncated) {

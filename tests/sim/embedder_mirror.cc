@@ -1,6 +1,7 @@
 #include "tests/sim/embedder_mirror.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/status_macros.h"
@@ -31,67 +32,69 @@ absl::Status CheckEqual(const RaggedBatch& batch,
 
 absl::Status EmbedderMirror::Apply(const StepPlan& plan) {
   const size_t entries = plan.batch.page_indices.size();
-  committed_table_.resize(entries);
+  State state = states_.back();
+  state.table.resize(entries);
   eager_table_.resize(entries);
-  table_ = committed_table_;
   num_changed_ = static_cast<int32_t>(plan.changed_rows.size());
   for (const int32_t row : plan.changed_rows) {
-    CopyRow(plan.batch, row, table_);
+    CopyRow(plan.batch, row, state.table);
     CopyRow(plan.batch, row, eager_table_);
   }
-  TIDEWHEEL_RETURN_IF_ERROR(CheckEqual(plan.batch, table_));
+  TIDEWHEEL_RETURN_IF_ERROR(CheckEqual(plan.batch, state.table));
   TIDEWHEEL_RETURN_IF_ERROR(CheckEqual(plan.batch, eager_table_));
-  return MoveRows(plan);
+  TIDEWHEEL_RETURN_IF_ERROR(MoveRows(plan, state));
+  states_.push_back(std::move(state));
+  return absl::OkStatus();
 }
 
-absl::Status EmbedderMirror::MoveRows(const StepPlan& plan) {
+absl::Status EmbedderMirror::MoveRows(const StepPlan& plan, State& state) {
   const size_t rows = plan.requests.size();
-  owners_ = committed_owners_;
+  const std::vector<uint64_t> before = state.owners;
+  std::vector<uint64_t>& owners = state.owners;
   if (!plan.previous_rows.empty()) {
-    owners_.assign(plan.previous_rows.size(), 0);
-    for (size_t row = 0; row < owners_.size(); ++row) {
+    owners.assign(plan.previous_rows.size(), 0);
+    for (size_t row = 0; row < owners.size(); ++row) {
       const int32_t previous = plan.previous_rows[row];
       if (previous < 0) continue;
-      if (static_cast<size_t>(previous) >= committed_owners_.size()) {
-        return absl::InternalError(absl::StrCat("row ", row, " was at row ",
-                                                previous, " of ",
-                                                committed_owners_.size()));
+      if (static_cast<size_t>(previous) >= before.size()) {
+        return absl::InternalError(absl::StrCat(
+            "row ", row, " was at row ", previous, " of ", before.size()));
       }
-      owners_[row] = committed_owners_[static_cast<size_t>(previous)];
+      owners[row] = before[static_cast<size_t>(previous)];
     }
   }
-  if (owners_.size() < rows) {
+  if (owners.size() < rows) {
     return absl::InternalError(
-        absl::StrCat(rows, " rows run, of which ", owners_.size(),
+        absl::StrCat(rows, " rows run, of which ", owners.size(),
                      " were there before, and no move was listed"));
   }
   for (size_t row = 0; row < rows; ++row) {
     const uint64_t request = plan.requests[row].value;
-    if (owners_[row] == 0 &&
-        std::find(committed_owners_.begin(), committed_owners_.end(),
-                  request) != committed_owners_.end()) {
+    if (owners[row] == 0 &&
+        std::find(before.begin(), before.end(), request) != before.end()) {
       return absl::InternalError(
           absl::StrCat("row ", row, " is called new but runs request ", request,
                        " which was there before"));
     }
-    if (owners_[row] == 0) owners_[row] = request;
-    if (owners_[row] != plan.requests[row].value) {
+    if (owners[row] == 0) owners[row] = request;
+    if (owners[row] != request) {
       return absl::InternalError(
-          absl::StrCat("row ", row, " runs request ", plan.requests[row].value,
-                       " but the moves say that it is request ", owners_[row]));
+          absl::StrCat("row ", row, " runs request ", request,
+                       " but the moves say that it is request ", owners[row]));
     }
   }
   return absl::OkStatus();
 }
 
 void EmbedderMirror::Forget(RequestId id) {
-  std::replace(committed_owners_.begin(), committed_owners_.end(), id.value,
-               uint64_t{0});
+  for (State& state : states_) {
+    std::replace(state.owners.begin(), state.owners.end(), id.value,
+                 uint64_t{0});
+  }
 }
 
-void EmbedderMirror::Commit() {
-  committed_table_ = table_;
-  committed_owners_ = owners_;
-}
+void EmbedderMirror::Commit() { states_.pop_front(); }
+
+void EmbedderMirror::Drop() { states_.pop_back(); }
 
 }  // namespace tidewheel

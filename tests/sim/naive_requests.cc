@@ -165,27 +165,32 @@ absl::Status NaiveRequests::CheckRow(const StepPlan& plan, int32_t row) {
   if (!request.running) {
     TIDEWHEEL_RETURN_IF_ERROR(CheckAdmission(request, first));
   }
-  if (first != request.computed || end > request.known) {
+  if (first != request.computed || end > request.reached()) {
     return Wrong(request, "tokens ", first, " to ", end, " run, but ",
-                 request.computed, " of ", request.known, " are computed");
+                 request.computed, " of ", request.reached(), " are computed");
+  }
+  if (request.cancelled) return Wrong(request, "runs after its cancellation");
+  if (request.unknown > 0 && request.ends_by_limit() &&
+      request.reached() == request.length()) {
+    return Wrong(request, "runs although it is at its limit");
   }
   if (options.max_prefill_chunk > 0 && q_len > options.max_prefill_chunk) {
     return Wrong(request, "a chunk of ", q_len, " exceeds the cap of ",
                  options.max_prefill_chunk);
   }
   if (!options.chunked_prefill && !request.may_run_in_pieces &&
-      end != request.known) {
+      end != request.reached()) {
     return Wrong(request, "runs in pieces: ", q_len, " from ", first, " of ",
-                 request.known);
+                 request.reached());
   }
-  if ((plan.wants_logits[row] != 0) != (end == request.known)) {
-    return Wrong(request, "logits at ", end, " of ", request.known, ": ",
+  if ((plan.wants_logits[row] != 0) != (end == request.reached())) {
+    return Wrong(request, "logits at ", end, " of ", request.reached(), ": ",
                  static_cast<int32_t>(plan.wants_logits[row]));
   }
   for (int32_t i = 0; i < q_len; ++i) {
     const int32_t at = plan.batch.cu_q_lens[row] + i;
     if (plan.positions[at] != first + i ||
-        plan.token_ids[at] != request.stream[first + i]) {
+        (plan.token_ids[at] != request.stream[first + i] && !request.doomed)) {
       return Wrong(request, "token ", plan.token_ids[at], " at position ",
                    plan.positions[at], " instead of ",
                    request.stream[first + i], " at ", first + i);
@@ -255,6 +260,9 @@ absl::Status NaiveRequests::CheckPreemptions(const Scheduler& scheduler,
     request.committed_when_preempted = stats.committed_tokens;
     preempted_.push_back(id);
     request.running = false;
+    request.unknown = 0;
+    request.doomed = false;
+    ++request.stay;
     request.may_run_in_pieces = true;
     ++request.preemptions;
     ++preemptions_;
@@ -263,24 +271,67 @@ absl::Status NaiveRequests::CheckPreemptions(const Scheduler& scheduler,
                     found);
 }
 
+NaiveRequest* NaiveRequests::Find(RequestId id, int32_t stay) {
+  const auto found = live_.find(id.value);
+  return found != live_.end() && found->second.stay == stay ? &found->second
+                                                            : nullptr;
+}
+
+std::vector<int32_t> NaiveRequests::Launch(const StepPlan& plan) {
+  std::vector<int32_t> stays;
+  for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
+    NaiveRequest& request = at(plan.requests[row]);
+    stays.push_back(request.stay);
+    request.computed += plan.batch.q_len(row);
+    request.unknown += plan.wants_logits[row];
+  }
+  return stays;
+}
+
 absl::Status NaiveRequests::Commit(const StepPlan& plan, int32_t row,
-                                   int32_t token) {
-  NaiveRequest& request = at(plan.requests[row]);
+                                   int32_t stay, int32_t token) {
   committed_ += plan.batch.q_len(row);
-  if (plan.wants_logits[row] != 0 && token < 0) {
-    may_fail_ = true;
-    request.may_run_in_pieces = true;
+  NaiveRequest* request = Find(plan.requests[row], stay);
+  if (request == nullptr || plan.wants_logits[row] == 0) {
     return absl::OkStatus();
   }
-  request.computed += plan.batch.q_len(row);
-  if (plan.wants_logits[row] == 0 || request.cancelled) return absl::OkStatus();
-  if (token != request.stream[request.known]) {
-    return Wrong(request, "generates ", token, " instead of ",
-                 request.stream[request.known], " after ", request.known);
+  if (token < 0) {
+    may_fail_ = true;
+    request->may_run_in_pieces = true;
+    request->computed = plan.batch.kv_lens[row] - plan.batch.q_len(row);
+    request->unknown = 0;
+    request->doomed = false;
+    ++request->stay;
+    return absl::OkStatus();
   }
-  ++request.known;
+  --request->unknown;
+  if (request->cancelled) return absl::OkStatus();
+  if (token != request->stream[request->known]) {
+    return Wrong(*request, "generates ", token, " instead of ",
+                 request->stream[request->known], " after ", request->known);
+  }
+  ++request->known;
   ++generated_;
   return absl::OkStatus();
+}
+
+void NaiveRequests::SetBack(const StepPlan& plan, int32_t row, int32_t stay) {
+  NaiveRequest* request = Find(plan.requests[row], stay);
+  if (request == nullptr) return;
+  request->may_run_in_pieces = true;
+  request->computed -= plan.batch.q_len(row);
+  request->unknown -= plan.wants_logits[row];
+}
+
+void NaiveRequests::Doom(const StepPlan& plan) {
+  for (const RequestId id : plan.requests) {
+    const auto found = live_.find(id.value);
+    if (found != live_.end()) found->second.doomed = true;
+  }
+}
+
+void NaiveRequests::ForgetDoom() {
+  for (auto& [id, request] : live_) request.doomed = false;
 }
 
 absl::Status NaiveRequests::CheckNobodyIsOverdue() const {

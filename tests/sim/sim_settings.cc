@@ -97,6 +97,10 @@ SimSettings DrawSettings(uint64_t seed) {
     settings.scheduler.watermark_pages =
         draw.Below(settings.pages.total_num_pages);
   }
+  settings.scheduler.max_steps_in_flight = draw.Between(1, 2);
+  if (settings.failed_step > 0 && draw.OneIn(2)) {
+    settings.newest_fails = draw.Between(1, 200);
+  }
   return settings;
 }
 
@@ -113,12 +117,13 @@ std::string ToString(const SimSettings& settings) {
       scheduler.watermark_pages, ", chunked ", scheduler.chunked_prefill,
       ", cap ", scheduler.max_prefill_chunk, ", bypasses ",
       scheduler.max_bypasses, ", lookahead ", scheduler.bypass_lookahead,
-      ", steps ", settings.steps, ", prompts to ", settings.max_prompt,
-      ", outputs to ", settings.max_new, ", contents ", settings.num_contents,
-      ", salts ", settings.num_salts, ", fork ", settings.fork, ", failed ",
-      settings.failed_step, ", missing ", settings.missing_token, ", cancel ",
-      settings.cancel, ", pin ", settings.pin, ", reset ", settings.reset,
-      ", poison ", settings.poison);
+      ", in flight ", scheduler.max_steps_in_flight, ", steps ", settings.steps,
+      ", prompts to ", settings.max_prompt, ", outputs to ", settings.max_new,
+      ", contents ", settings.num_contents, ", salts ", settings.num_salts,
+      ", fork ", settings.fork, ", failed ", settings.failed_step,
+      ", newest fails ", settings.newest_fails, ", missing ",
+      settings.missing_token, ", cancel ", settings.cancel, ", pin ",
+      settings.pin, ", reset ", settings.reset, ", poison ", settings.poison);
 }
 
 }  // namespace tidewheel

@@ -26,8 +26,9 @@ enum class Sabotage {
   kRepeatedResult,  // a finished request that is reported twice
   kLostRequest,     // a finished request that is never reported
   kTokenOfAnother,  // a token that was sampled for another row
+  kWrongSource,     // an unknown token that is taken from another row
 };
-inline constexpr Sabotage kLastSabotage = Sabotage::kTokenOfAnother;
+inline constexpr Sabotage kLastSabotage = Sabotage::kWrongSource;
 
 struct SimSettings {
   PageAllocator::Options pages;
@@ -47,7 +48,9 @@ struct SimSettings {
   // Faults, chances in a thousand a step.
   int32_t failed_step = 0;
   int32_t missing_token = 0;  // a row
-  int32_t cancel = 0;         // before a plan, and as much while in flight
+  // Of two steps in flight the newer one is reported as failed first.
+  int32_t newest_fails = 0;
+  int32_t cancel = 0;  // before a plan, and as much while in flight
   int32_t pin = 0;
   int32_t reset = 0;
   int32_t burst = 0;

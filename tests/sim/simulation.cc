@@ -93,35 +93,57 @@ absl::Status Simulation::LivenessPhase() {
 
 absl::Status Simulation::Step() {
   now_us_ += draw_.Below(settings_.max_step_us + 1);
+  TIDEWHEEL_RETURN_IF_ERROR(Launch());
+  // While it is in flight.
+  if (faults_ && !flights_.empty()) {
+    TIDEWHEEL_RETURN_IF_ERROR(SubmitSome());
+    TIDEWHEEL_RETURN_IF_ERROR(MaybeCancel());
+    TIDEWHEEL_RETURN_IF_ERROR(DisturbCache());
+    TIDEWHEEL_RETURN_IF_ERROR(CheckUntimelyResults());
+  }
+  const size_t limit =
+      static_cast<size_t>(settings_.scheduler.max_steps_in_flight);
+  if (flights_.size() > 1 && faults_ &&
+      draw_.PerMille(settings_.newest_fails)) {
+    TIDEWHEEL_RETURN_IF_ERROR(FailFrom(flights_.size() - 1));
+  }
+  // Room for another one, or now and then for none.
+  while (flights_.size() == limit || (!flights_.empty() && draw_.OneIn(4))) {
+    TIDEWHEEL_RETURN_IF_ERROR(FinishOldest());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Simulation::Launch() {
   const int64_t preemptions_before = stats().preemptions;
   ++plans_;
   const Scheduler::PlanResult result = scheduler_->Plan(now_us_);
   TIDEWHEEL_RETURN_IF_ERROR(AfterPlan(result, preemptions_before));
   TIDEWHEEL_RETURN_IF_ERROR(TakeFinished());
-  if (result.step == nullptr) return absl::OkStatus();
-  const StepPlan plan = Sabotaged(*result.step);
-  hash_.Add(plan);
-  TIDEWHEEL_RETURN_IF_ERROR(ValidateDynamic(plan.batch));
-  TIDEWHEEL_RETURN_IF_ERROR(ValidateStrict(plan.batch));
-  TIDEWHEEL_RETURN_IF_ERROR(requests_.CheckPlan(plan));
+  if (result.step == nullptr) {
+    return flights_.empty() ? absl::OkStatus() : FinishOldest();
+  }
+  Flight flight;
+  flight.plan = Sabotaged(*result.step);
+  hash_.Add(flight.plan);
+  TIDEWHEEL_RETURN_IF_ERROR(ValidateDynamic(flight.plan.batch));
+  TIDEWHEEL_RETURN_IF_ERROR(ValidateStrict(flight.plan.batch));
+  TIDEWHEEL_ASSIGN_OR_RETURN(flight.plan, Resolved(flight.plan));
+  TIDEWHEEL_RETURN_IF_ERROR(requests_.CheckPlan(flight.plan));
   if (stats().preemptions != preemptions_before &&
       !requests_.admitted().empty()) {
     return absl::InternalError(
         "somebody was admitted in a step that took pages from another");
   }
-  TIDEWHEEL_RETURN_IF_ERROR(mirror_.Apply(plan));
-  bool fails = faults_ && draw_.PerMille(settings_.failed_step);
-  for (const RequestId id : plan.requests) {
-    fails |= faults_ && requests_.at(id).poison;
+  TIDEWHEEL_RETURN_IF_ERROR(mirror_.Apply(flight.plan));
+  flight.fails = faults_ && draw_.PerMille(settings_.failed_step);
+  for (const RequestId id : flight.plan.requests) {
+    flight.fails |= faults_ && requests_.at(id).poison;
   }
-  TIDEWHEEL_RETURN_IF_ERROR(RunOnDevice(plan, fails));
-  // While it is in flight.
-  if (faults_) {
-    TIDEWHEEL_RETURN_IF_ERROR(SubmitSome());
-    TIDEWHEEL_RETURN_IF_ERROR(MaybeCancel());
-    TIDEWHEEL_RETURN_IF_ERROR(DisturbCache());
-  }
-  return Finish(plan, fails);
+  TIDEWHEEL_RETURN_IF_ERROR(RunOnDevice(flight));
+  flight.stays = requests_.Launch(flight.plan);
+  flights_.push_back(std::move(flight));
+  return absl::OkStatus();
 }
 
 absl::Status Simulation::AfterPlan(const Scheduler::PlanResult& result,
@@ -131,7 +153,7 @@ absl::Status Simulation::AfterPlan(const Scheduler::PlanResult& result,
   TIDEWHEEL_RETURN_IF_ERROR(
       requests_.CheckPreemptions(*scheduler_, preemptions_before));
   for (const uint64_t id : requests_.preempted()) mirror_.Forget({id});
-  if (result.step != nullptr) return absl::OkStatus();
+  if (result.step != nullptr || !flights_.empty()) return absl::OkStatus();
   if (!scheduler_->has_unfinished() || !pins_.empty()) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("nothing runs; request ", result.blocked.value, " lacks ",
@@ -167,50 +189,110 @@ absl::Status Simulation::CheckPages() const {
                    " lent pages, of which rows and copies name ", num_named));
 }
 
-absl::Status Simulation::RunOnDevice(const StepPlan& plan, bool fails) {
+absl::StatusOr<StepPlan> Simulation::Resolved(const StepPlan& original) {
+  StepPlan plan = original;
+  resolved_ids_.assign(plan.token_ids.begin(), plan.token_ids.end());
+  if (plan.sampled_from.empty() != flights_.empty()) {
+    return absl::InternalError("sampled_from does not fit what is in flight");
+  }
+  for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
+    const int32_t from =
+        plan.sampled_from.empty() ? -1 : plan.sampled_from[row];
+    int32_t& last = resolved_ids_[plan.batch.cu_q_lens[row + 1] - 1];
+    if ((from >= 0) != (last == kUnknownToken)) {
+      return absl::InternalError(absl::StrCat("row ", row, " takes its token ",
+                                              last, " from row ", from));
+    }
+    if (from < 0) continue;
+    const Flight& before = flights_.back();
+    if (from >= before.plan.batch.num_seqs ||
+        !(before.plan.requests[from] == plan.requests[row])) {
+      return absl::InternalError(
+          absl::StrCat("row ", row, " takes its token from row ", from,
+                       " of the step before, in which another request ran"));
+    }
+    // Where none was sampled, the device has something else there.
+    last = std::max(before.sampled[from], 0);
+  }
+  plan.token_ids = resolved_ids_;
+  return plan;
+}
+
+absl::Status Simulation::RunOnDevice(Flight& flight) {
+  const StepPlan& plan = flight.plan;
   TIDEWHEEL_RETURN_IF_ERROR(memory_.Copy(plan));
   TIDEWHEEL_RETURN_IF_ERROR(memory_.CheckDisjoint(plan));
-  sampled_.assign(plan.requests.size(), 0);
+  flight.sampled.assign(plan.requests.size(), 0);
+  const bool spoils =
+      settings_.sabotage == Sabotage::kUnwrittenPage && draw_.OneIn(10);
   for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
-    const NaiveRequest& request = requests_.at(plan.requests[row]);
+    NaiveRequest& request = requests_.at(plan.requests[row]);
     memory_.Write(plan, row, request.root);
-    TIDEWHEEL_RETURN_IF_ERROR(memory_.CheckRow(plan, row, request.stamps));
+    if (!request.doomed) {
+      TIDEWHEEL_RETURN_IF_ERROR(memory_.CheckRow(plan, row, request.stamps));
+    }
     // Where no token is asked for, whatever is here must be ignored.
-    sampled_[row] = plan.wants_logits[row] != 0
-                        ? NextToken(request.stamps[plan.batch.kv_lens[row] - 1],
-                                    settings_.vocabulary)
-                        : draw_.Between(-3, 9);
+    flight.sampled[row] =
+        plan.wants_logits[row] != 0
+            ? NextToken(request.stamps[plan.batch.kv_lens[row] - 1],
+                        settings_.vocabulary)
+            : draw_.Between(-3, 9);
     const bool no_token = faults_ && plan.wants_logits[row] != 0 &&
                           draw_.PerMille(settings_.missing_token);
-    if (no_token) sampled_[row] = kNoToken;
-    if (no_token || (fails && !draw_.OneIn(3))) memory_.Spoil(plan, row);
+    if (no_token) flight.sampled[row] = kNoToken;
+    request.doomed |= no_token || flight.fails;
+    if (spoils || no_token || (flight.fails && !draw_.OneIn(3))) {
+      memory_.Spoil(plan, row);
+    }
   }
-  if (settings_.sabotage == Sabotage::kTokenOfAnother && sampled_.size() > 1) {
-    std::swap(sampled_[0], sampled_[1]);
+  if (settings_.sabotage == Sabotage::kTokenOfAnother &&
+      flight.sampled.size() > 1) {
+    std::swap(flight.sampled[0], flight.sampled[1]);
   }
   return absl::OkStatus();
 }
 
-absl::Status Simulation::Finish(const StepPlan& plan, bool fails) {
+absl::Status Simulation::FinishOldest() {
+  const Flight& oldest = flights_.front();
+  const StepPlan& plan = oldest.plan;
   const int64_t step_id = plan.step_id;
-  if (settings_.sabotage == Sabotage::kUnwrittenPage && draw_.OneIn(10)) {
-    for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
-      memory_.Spoil(plan, row);
-    }
-  }
   TIDEWHEEL_RETURN_IF_ERROR(CheckLateResults(step_id - 1));
-  if (fails) {
-    for (const RequestId id : plan.requests) {
-      requests_.at(id).may_run_in_pieces = true;
-    }
-    TIDEWHEEL_RETURN_IF_ERROR(scheduler_->Fail(step_id));
-  } else {
-    for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
-      TIDEWHEEL_RETURN_IF_ERROR(requests_.Commit(plan, row, sampled_[row]));
-    }
-    mirror_.Commit();
-    TIDEWHEEL_RETURN_IF_ERROR(scheduler_->Commit(step_id, sampled_));
+  if (oldest.fails) return FailFrom(0);
+  for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
+    TIDEWHEEL_RETURN_IF_ERROR(
+        requests_.Commit(plan, row, oldest.stays[row], oldest.sampled[row]));
   }
+  mirror_.Commit();
+  TIDEWHEEL_RETURN_IF_ERROR(scheduler_->Commit(step_id, oldest.sampled));
+  flights_.pop_front();
+  return AfterResult(step_id);
+}
+
+// This step in flight and those after it are lost.
+absl::Status Simulation::FailFrom(size_t first) {
+  const int64_t step_id = flights_[first].plan.step_id;
+  for (const RequestId id : flights_[first].plan.requests) {
+    hash_.Add(id.value);
+  }
+  TIDEWHEEL_RETURN_IF_ERROR(scheduler_->Fail(step_id));
+  while (flights_.size() > first) {
+    const Flight& lost = flights_.back();
+    for (int32_t row = 0; row < lost.plan.batch.num_seqs; ++row) {
+      requests_.SetBack(lost.plan, row, lost.stays[row]);
+    }
+    // A result that comes although it was given up.
+    TIDEWHEEL_RETURN_IF_ERROR(CheckLateResults(lost.plan.step_id));
+    mirror_.Drop();
+    flights_.pop_back();
+  }
+  requests_.ForgetDoom();
+  for (const Flight& flight : flights_) {
+    if (flight.fails) requests_.Doom(flight.plan);
+  }
+  return AfterResult(step_id);
+}
+
+absl::Status Simulation::AfterResult(int64_t step_id) {
   TIDEWHEEL_RETURN_IF_ERROR(CheckLateResults(step_id));
   TIDEWHEEL_RETURN_IF_ERROR(scheduler_->CheckInvariants());
   TIDEWHEEL_RETURN_IF_ERROR(CheckPages());
@@ -219,10 +301,21 @@ absl::Status Simulation::Finish(const StepPlan& plan, bool fails) {
   return requests_.CheckStats(stats());
 }
 
+// The newer of two steps is not committed first.
+absl::Status Simulation::CheckUntimelyResults() {
+  if (flights_.size() < 2 || !draw_.OneIn(4)) return absl::OkStatus();
+  if (scheduler_->Commit(flights_.back().plan.step_id, flights_.back().sampled)
+          .code() == absl::StatusCode::kFailedPrecondition) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError("a step was committed before an older one");
+}
+
 // A result of a step that is not in flight is refused and changes nothing.
 absl::Status Simulation::CheckLateResults(int64_t step_id) {
   if (!draw_.OneIn(4)) return absl::OkStatus();
-  if (scheduler_->Commit(step_id, sampled_).code() ==
+  const std::vector<int32_t> sampled(1, 0);
+  if (scheduler_->Commit(step_id, sampled).code() ==
           absl::StatusCode::kFailedPrecondition &&
       scheduler_->Fail(step_id).code() ==
           absl::StatusCode::kFailedPrecondition) {
@@ -327,6 +420,11 @@ absl::Status Simulation::MaybeFork() {
   const int32_t siblings = draw_.Between(1, 3);
   for (int32_t i = 0; i < siblings && !parent.cancelled; ++i) {
     const absl::StatusOr<RequestId> id = scheduler_->Fork(parent.id, now_us_);
+    if (!flights_.empty()) {
+      return id.status().code() == absl::StatusCode::kFailedPrecondition
+                 ? absl::OkStatus()
+                 : absl::InternalError("a request was forked in flight");
+    }
     if (!id.ok()) {
       return RefusalOf(id.status()) == Refusal::kNone ? id.status()
                                                       : absl::OkStatus();
@@ -388,6 +486,12 @@ StepPlan Simulation::Sabotaged(const StepPlan& original) {
       break;
     case Sabotage::kHiddenMove:
       plan.previous_rows = {};
+      break;
+    case Sabotage::kWrongSource:
+      copy(plan.sampled_from, sampled_from_);
+      if (sampled_from_.size() > 1) {
+        std::swap(sampled_from_[0], sampled_from_[1]);
+      }
       break;
     case Sabotage::kLogits:
       copy(plan.wants_logits, wants_logits_);

@@ -10,18 +10,24 @@
 // First requests arrive and faults happen, for a drawn number of steps. Then
 // both stop, and every request must end within a bound.
 //
+// Up to two steps are in flight. The device runs a step when it is launched and
+// finds the tokens that the plan does not know among those that it sampled; the
+// scheduler is told later, in time or late, or that the step was lost.
+//
 // One seed rules all: two simulations of one seed make the same plans.
 
 #ifndef TIDEWHEEL_TESTS_SIM_SIMULATION_H_
 #define TIDEWHEEL_TESTS_SIM_SIMULATION_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "scheduler/scheduler.h"
 #include "tests/sim/draw.h"
 #include "tests/sim/embedder_mirror.h"
@@ -49,11 +55,25 @@ class Simulation {
  private:
   absl::Status SafetyPhase();
   absl::Status LivenessPhase();
+  // A step that was launched and of which the scheduler has not been told.
+  struct Flight {
+    StepPlan plan;  // page_indices are void
+    bool fails = false;
+    std::vector<int32_t> sampled;
+    std::vector<int32_t> stays;  // NaiveRequest::stay of each row
+  };
+
   absl::Status Step();
+  absl::Status Launch();
   absl::Status AfterPlan(const Scheduler::PlanResult& result,
                          int64_t preemptions_before);
-  absl::Status RunOnDevice(const StepPlan& plan, bool fails);
-  absl::Status Finish(const StepPlan& plan, bool fails);
+  // The plan with the tokens that the device samples.
+  absl::StatusOr<StepPlan> Resolved(const StepPlan& plan);
+  absl::Status RunOnDevice(Flight& flight);
+  absl::Status FinishOldest();
+  absl::Status FailFrom(size_t first);
+  absl::Status AfterResult(int64_t step_id);
+  absl::Status CheckUntimelyResults();
   absl::Status CheckLateResults(int64_t step_id);
   absl::Status CheckPages() const;
   absl::Status TakeFinished();
@@ -80,7 +100,9 @@ class Simulation {
   int64_t now_us_ = 0;
   int64_t plans_ = 0;
   std::vector<PageAllocator::Pin> pins_;
-  std::vector<int32_t> sampled_;
+  std::deque<Flight> flights_;
+  std::vector<int32_t> resolved_ids_;
+  std::vector<int32_t> sampled_from_;
   // Copies that a planted bug was put into.
   std::vector<int32_t> changed_rows_;
   std::vector<int32_t> token_ids_;
