@@ -58,7 +58,7 @@ int64_t SizeOfElement(PjrtElementType type) {
   return row->bytes;
 }
 
-PjrtElementType ElementTypeOf(ScalarType type) {
+PjrtElementType PjrtElementTypeOf(ScalarType type) {
   switch (type) {
     case ScalarType::kFloat32:
       return PjrtElementType::kF32;
@@ -78,7 +78,7 @@ std::optional<ScalarType> ScalarTypeOf(PjrtElementType type) {
   for (const ScalarType scalar :
        {ScalarType::kFloat32, ScalarType::kBfloat16, ScalarType::kFloat8E4m3fn,
         ScalarType::kFloat8E5m2, ScalarType::kInt8}) {
-    if (ElementTypeOf(scalar) == type) return scalar;
+    if (PjrtElementTypeOf(scalar) == type) return scalar;
   }
   return std::nullopt;
 }

@@ -57,7 +57,7 @@ std::optional<PjrtElementType> PjrtElementTypeOfName(absl::string_view name);
 // REQUIRES: IsKnown(type)
 int64_t SizeOfElement(PjrtElementType type);
 
-PjrtElementType ElementTypeOf(ScalarType type);
+PjrtElementType PjrtElementTypeOf(ScalarType type);
 // Absent where scalar_types.h has no such type.
 std::optional<ScalarType> ScalarTypeOf(PjrtElementType type);
 
