@@ -24,7 +24,7 @@ struct PagePoolShape {
   int64_t num_kv_heads = 0;
   int64_t pool_head_dim = 0;
   // As in AttentionProgramShape.
-  bool pool_as_bytes = false;
+  bool pool_as_bits = false;
 
   TensorType type() const;
 };

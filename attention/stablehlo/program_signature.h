@@ -27,6 +27,7 @@ enum class ElementType {
   kBool,
   kInt8,
   kUint8,
+  kUint16,
   kInt32,
   kUint32,
   kFloat32,
@@ -39,6 +40,8 @@ enum class ElementType {
 absl::string_view ElementTypeName(ElementType type);
 size_t SizeOfElement(ElementType type);  // bytes
 ElementType ElementTypeOf(ScalarType type);
+// What holds the bits of a narrow float: ui8 or ui16. Others stay as they are.
+ElementType BitsTypeOf(ScalarType type);
 
 struct TensorType {
   ElementType element = ElementType::kFloat32;

@@ -1,0 +1,205 @@
+#include "attention/stablehlo/attention_program_shape.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/status_macros.h"
+
+namespace tidewheel {
+namespace {
+
+constexpr int64_t kLargestIndex = std::numeric_limits<int32_t>::max();
+// Tensors of more bytes than this are nowhere.
+constexpr int64_t kLargestTensor = int64_t{1} << 50;
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// The product of positive factors, or more than `limit`.
+int64_t ProductUpTo(int64_t limit, std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (factor > limit / product) return limit + 1;
+    product *= factor;
+  }
+  return product;
+}
+
+absl::Status CheckSizes(const AttentionProgramShape& shape) {
+  for (const auto& [name, size] :
+       {std::pair("num_tokens", shape.num_tokens),
+        std::pair("num_q_heads", shape.num_q_heads),
+        std::pair("num_kv_heads", shape.num_kv_heads),
+        std::pair("head_dim", shape.head_dim),
+        std::pair("page_size", shape.page_size),
+        std::pair("total_num_pages", shape.total_num_pages),
+        std::pair("max_num_seqs", shape.max_num_seqs),
+        std::pair("pages_per_seq", shape.pages_per_seq)}) {
+    if (size < 1) return Invalid(name, " ", size, " is below 1; give its size");
+  }
+  for (const auto& [name, size] :
+       {std::pair("kv_block_pages", shape.kv_block_pages),
+        std::pair("row_tile", shape.row_tile),
+        std::pair("query_tile", shape.query_tile)}) {
+    if (size < 0) {
+      return Invalid(name, " ", size, " is below 0; give 0 to have one chosen");
+    }
+  }
+  if (shape.num_q_heads % shape.num_kv_heads != 0) {
+    return Invalid("num_q_heads ", shape.num_q_heads,
+                   " must be a multiple of num_kv_heads ", shape.num_kv_heads,
+                   "; give the heads of one shard");
+  }
+  if (shape.pool_head_dim < shape.head_dim) {
+    return Invalid("pool_head_dim ", shape.pool_head_dim, " is below head_dim ",
+                   shape.head_dim, "; give head_dim, or more to pad it");
+  }
+  return absl::OkStatus();
+}
+
+// Whether all that a program counts in int32 fits.
+absl::Status CheckIndices(const AttentionProgramShape& shape) {
+  for (const auto& [name, pages] :
+       {std::pair("total_num_pages", shape.total_num_pages),
+        std::pair("pages_per_seq", shape.pages_per_seq)}) {
+    if (ProductUpTo(kLargestIndex, {pages, shape.page_size}) > kLargestIndex) {
+      return Invalid(name, " ", pages, " times page_size ", shape.page_size,
+                     " exceeds ", kLargestIndex,
+                     ", the largest int32 index; give fewer pages");
+    }
+  }
+  // A tile may begin at the last token and end past it.
+  for (const auto& [name, count] :
+       {std::pair("num_tokens", shape.num_tokens),
+        std::pair("max_num_seqs", shape.max_num_seqs)}) {
+    if (count > kLargestIndex / 2) {
+      return Invalid(name, " ", count, " exceeds ", kLargestIndex / 2,
+                     ", half of the largest int32 index; give a smaller batch");
+    }
+  }
+  const int64_t pool =
+      ProductUpTo(kLargestTensor, {shape.total_num_pages * shape.page_size,
+                                   shape.num_kv_heads, shape.pool_head_dim, 8});
+  const int64_t queries = ProductUpTo(
+      kLargestTensor,
+      {shape.num_tokens, shape.num_q_heads, shape.pool_head_dim, 4});
+  const int64_t table =
+      ProductUpTo(kLargestTensor, {shape.max_num_seqs, shape.pages_per_seq, 4});
+  for (const auto& [name, bytes] :
+       {std::pair("kv_pages", pool), std::pair("q", queries),
+        std::pair("page_indices", table)}) {
+    if (bytes > kLargestTensor) {
+      return Invalid(name, " takes more than ", kLargestTensor,
+                     " bytes, which no device holds; give smaller sizes");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTypes(const AttentionProgramShape& shape) {
+  if (shape.q_type != ScalarType::kFloat32 &&
+      shape.q_type != ScalarType::kBfloat16) {
+    return Invalid("q_type is ", ScalarTypeName(shape.q_type),
+                   " and must be float32 or bfloat16; convert the queries");
+  }
+  if (shape.writes_kv && shape.new_kv_type != shape.kv_type &&
+      shape.new_kv_type != ScalarType::kFloat32 &&
+      shape.new_kv_type != ScalarType::kBfloat16) {
+    return Invalid("new_kv_type is ", ScalarTypeName(shape.new_kv_type),
+                   " and must be float32, bfloat16 or the pool's ",
+                   ScalarTypeName(shape.kv_type));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckProgramOptions(const AttentionProgramShape& shape) {
+  const AttentionOptions& options = shape.options;
+  for (const auto& [name, value] :
+       {std::pair("sm_scale", std::optional<float>(options.sm_scale)),
+        std::pair("soft_cap", options.soft_cap),
+        std::pair("k_scale", options.k_scale),
+        std::pair("v_scale", options.v_scale)}) {
+    if (value.has_value() && !std::isfinite(*value)) {
+      return Invalid(name, " is ", *value, " and must be a finite number");
+    }
+  }
+  if (options.sliding_window.has_value() && *options.sliding_window <= 0) {
+    return Invalid("sliding_window ", *options.sliding_window,
+                   " must be positive; leave it out for full attention");
+  }
+  if (options.soft_cap.has_value() && *options.soft_cap == 0) {
+    return Invalid("soft_cap ", *options.soft_cap,
+                   " must not be 0; leave it out for no cap");
+  }
+  if (std::isnan(options.mask_value) || options.mask_value == HUGE_VALF) {
+    return Invalid("mask_value is ", options.mask_value,
+                   " and must be a number below infinity; the default is ",
+                   kDefaultMaskValue);
+  }
+  for (const auto& [name, scale] : {std::pair("k_scale", options.k_scale),
+                                    std::pair("v_scale", options.v_scale)}) {
+    if (shape.writes_kv && scale.has_value() && *scale == 0) {
+      return Invalid(name,
+                     " is 0 and this step's values are divided by it; give "
+                     "the scale that the pages are stored with");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckAttentionShape(const AttentionProgramShape& shape) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckSizes(shape));
+  TIDEWHEEL_RETURN_IF_ERROR(CheckIndices(shape));
+  TIDEWHEEL_RETURN_IF_ERROR(CheckTypes(shape));
+  return CheckProgramOptions(shape);
+}
+
+AttentionProgramShape WithChosenTiles(AttentionProgramShape shape) {
+  const auto choose = [](int64_t& tile, int64_t chosen, int64_t limit) {
+    tile = std::clamp<int64_t>(tile == 0 ? chosen : tile, 1, limit);
+  };
+  const bool decodes = shape.form == AttentionForm::kDecode;
+  choose(shape.kv_block_pages, 128 / shape.page_size, shape.pages_per_seq);
+  choose(shape.row_tile, 8, decodes ? shape.num_tokens : shape.max_num_seqs);
+  choose(shape.query_tile, 64, shape.num_tokens);
+  return shape;
+}
+
+int64_t AttentionTempBound(const AttentionProgramShape& given) {
+  const AttentionProgramShape shape = WithChosenTiles(given);
+  const auto kv_bytes = static_cast<int64_t>(SizeOfScalar(shape.kv_type));
+  const int64_t keys = shape.block_tokens();
+  // A tile of so many rows with so many queries each.
+  const auto tile_bytes = [&](int64_t rows, int64_t queries) {
+    // As gathered, as float32, and once more in the order of a dot product.
+    const int64_t block = rows * keys * 2 * shape.num_kv_heads *
+                          shape.pool_head_dim * (kv_bytes + 4 + 4);
+    // Logits and weights, and the masks that they are selected with.
+    const int64_t scores = rows * queries * shape.num_q_heads * keys * 3 * 4;
+    // The queries, the weighted values before and after a block, the output.
+    const int64_t values =
+        rows * queries * shape.num_q_heads * shape.head_dim * 5 * 4;
+    return block + scores + values;
+  };
+  int64_t tile = tile_bytes(shape.row_tile, 1);
+  if (shape.form == AttentionForm::kPrefill) {
+    tile += tile_bytes(1, shape.query_tile);
+  }
+  const int64_t tokens =
+      shape.num_tokens * (3 * 4 * shape.num_q_heads * shape.head_dim +
+                          3 * 4 * 2 * shape.num_kv_heads * shape.pool_head_dim);
+  const int64_t placing = 4 * (shape.num_tokens + 8) * (shape.max_num_seqs + 8);
+  return tile + tokens + placing + (int64_t{1} << 20);
+}
+
+}  // namespace tidewheel
