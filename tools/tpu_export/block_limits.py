@@ -74,8 +74,8 @@ class BlockLimits:
     for candidate, refusal in zip(candidates, refusals):
       if refusal is None:
         return candidate
-    raise ConfigError(f"{config.name}: no blocks fit; of the smallest the "
-                      f"limits say: {refusals[-1]}")
+    raise ConfigError(f"{config.name}: does not fit with any blocks; with the "
+                      f"smallest: {refusals[-1]}")
 
   def _run(self, *arguments):
     command = [self._tidewheel, *arguments]
