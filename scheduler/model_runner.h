@@ -33,6 +33,32 @@ class ModelRunner {
                            std::span<int32_t> sampled) = 0;
 };
 
+// The same for a device that runs on its own: a step may be launched while the
+// one before it runs. StepPipeline drives it.
+class PipelinedRunner {
+ public:
+  virtual ~PipelinedRunner() = default;
+
+  // Starts the step after those that were launched before it. Tokens that the
+  // plan does not know (kUnknownToken) are what the step before samples in the
+  // row that plan.sampled_from names; the device fills them in. When this
+  // returns, nothing of the plan is read any more.
+  //
+  // Errors: anything; then the step has not begun.
+  virtual absl::Status Launch(const StepPlan& plan) = 0;
+
+  // Waits for the oldest step that was launched, and writes its tokens as
+  // ModelRunner::Run does. [batch.num_seqs].
+  //
+  // Errors: anything; its sequences and those of the steps launched after it
+  // then return to where they were before, and Drop follows for the others.
+  virtual absl::Status Await(int64_t step_id, std::span<int32_t> sampled) = 0;
+
+  // Nobody will wait for this step, which was launched and has not been
+  // awaited; it may still run.
+  virtual void Drop(int64_t step_id) = 0;
+};
+
 }  // namespace tidewheel
 
 #endif  // TIDEWHEEL_SCHEDULER_MODEL_RUNNER_H_

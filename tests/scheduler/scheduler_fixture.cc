@@ -83,12 +83,12 @@ const StepPlan* SchedulerWorld::Plan() {
   return plan_;
 }
 
-std::vector<int32_t> SchedulerWorld::Sample() const {
-  std::vector<int32_t> sampled(static_cast<size_t>(plan_->batch.num_seqs), 7);
+std::vector<int32_t> SchedulerWorld::Sample(const StepPlan& plan) const {
+  std::vector<int32_t> sampled(static_cast<size_t>(plan.batch.num_seqs), 7);
   for (size_t row = 0; row < sampled.size(); ++row) {
-    if (plan_->wants_logits[row] == 0) continue;
-    const TestRequest& request = requests_.at(plan_->requests[row].value);
-    const int32_t index = plan_->batch.kv_lens[row] - request.prompt;
+    if (plan.wants_logits[row] == 0) continue;
+    const TestRequest& request = requests_.at(plan.requests[row].value);
+    const int32_t index = plan.batch.kv_lens[row] - request.prompt;
     sampled[row] = static_cast<size_t>(index) < request.script.size()
                        ? request.script[static_cast<size_t>(index)]
                        : kFirstAnswer + index;
@@ -97,11 +97,16 @@ std::vector<int32_t> SchedulerWorld::Sample() const {
 }
 
 void SchedulerWorld::CommitTokens(const std::vector<int32_t>& sampled) {
-  for (int32_t row = 0; row < plan_->batch.num_seqs; ++row) {
-    computed_[plan_->requests[row].value] += plan_->batch.q_len(row);
+  CommitTokens(*plan_, sampled);
+}
+
+void SchedulerWorld::CommitTokens(const StepPlan& plan,
+                                  const std::vector<int32_t>& sampled) {
+  for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
+    computed_[plan.requests[row].value] += plan.batch.q_len(row);
   }
-  EXPECT_THAT(scheduler_->Commit(plan_->step_id, sampled), IsOk());
-  plan_ = nullptr;
+  if (plan_ == &plan) plan_ = nullptr;
+  EXPECT_THAT(scheduler_->Commit(plan.step_id, sampled), IsOk());
   Check();
   Collect();
 }
@@ -112,9 +117,11 @@ void SchedulerWorld::CommitWithout(RequestId id) {
   CommitTokens(sampled);
 }
 
-void SchedulerWorld::Fail() {
-  EXPECT_THAT(scheduler_->Fail(plan_->step_id), IsOk());
+void SchedulerWorld::Fail() { Fail(*plan_); }
+
+void SchedulerWorld::Fail(const StepPlan& plan) {
   plan_ = nullptr;
+  EXPECT_THAT(scheduler_->Fail(plan.step_id), IsOk());
   Check();
   Collect();
 }

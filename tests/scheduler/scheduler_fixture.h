@@ -69,10 +69,15 @@ class SchedulerWorld {
 
   // The next step, if one can run. It stays in flight.
   const StepPlan* Plan();
-  // What the device samples for the plan in flight.
-  std::vector<int32_t> Sample() const;
+  // What the device samples for the plan in flight, or for this one.
+  std::vector<int32_t> Sample() const { return Sample(*plan_); }
+  std::vector<int32_t> Sample(const StepPlan& plan) const;
   void Commit() { CommitTokens(Sample()); }
   void CommitTokens(const std::vector<int32_t>& sampled);
+  // Of two plans in flight.
+  void Commit(const StepPlan& plan) { CommitTokens(plan, Sample(plan)); }
+  void CommitTokens(const StepPlan& plan, const std::vector<int32_t>& sampled);
+  void Fail(const StepPlan& plan);
   // All that ask for a token get one but `id`.
   void CommitWithout(RequestId id);
   void Fail();

@@ -195,6 +195,7 @@ TEST(SchedulerPlanTest, AnEmbedderThatFollowsTheListedChangesStaysInStep) {
     moves += plan->previous_rows.empty() ? 0 : 1;
     changes += mirror.num_changed();
     if (random() % 20 == 0) {
+      mirror.Drop();
       world.Fail();
     } else {
       mirror.Commit();
