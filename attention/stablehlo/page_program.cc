@@ -1,0 +1,123 @@
+#include "attention/stablehlo/page_program.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/status_macros.h"
+#include "attention/stablehlo/program_builder.h"
+
+namespace tidewheel {
+namespace {
+
+using Direction = ProgramBuilder::Direction;
+using Values = ProgramBuilder::Values;
+
+absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
+  constexpr int64_t kLargestIndex = INT32_MAX;
+  // So that no product of two of them, or bytes of a page, overflow.
+  for (const auto& [name, size] :
+       {std::pair("total_num_pages", pool.total_num_pages),
+        std::pair("page_size", pool.page_size),
+        std::pair("num_kv_heads", pool.num_kv_heads),
+        std::pair("pool_head_dim", pool.pool_head_dim),
+        std::pair("num_ids", num_ids)}) {
+    if (size < 1 || size > kLargestIndex) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " ", size, " is not in [1, ", kLargestIndex,
+                       "]; give the pool's sizes"));
+    }
+  }
+  if (pool.total_num_pages > kLargestIndex / pool.page_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "total_num_pages ", pool.total_num_pages, " times page_size ",
+        pool.page_size, " exceeds ", kLargestIndex,
+        ", the largest int32 index; give fewer pages"));
+  }
+  return absl::OkStatus();
+}
+
+TensorType IdsType(int64_t num_ids) { return {ElementType::kInt32, {num_ids}}; }
+
+TensorType PagesType(const PagePoolShape& pool, int64_t num_ids) {
+  TensorType type = pool.type();
+  type.dims[0] = num_ids;
+  return type;
+}
+
+Value IsPage(ProgramBuilder& b, const PagePoolShape& pool, const Value& ids) {
+  return b.And(b.Compare(Direction::kGe, ids, b.Int32(0)),
+               b.Compare(Direction::kLt, ids, b.Int32(pool.total_num_pages)));
+}
+
+// The pool after the copy `number`; a page of padding is replaced by itself.
+Value CopyPage(ProgramBuilder& b, const PagePoolShape& pool,
+               const Value& kv_pages, const Value& from, const Value& to,
+               const Value& is_copy) {
+  const TensorType page = PagesType(pool, 1);
+  const Value zero = b.Int32(0);
+  const Value source = b.Select(is_copy, from, to);
+  const Value copied =
+      b.DynamicSlice(kv_pages, {source, zero, zero, zero}, page.dims);
+  // Without the barrier a compiler fuses the slice into the update, and then
+  // must keep another pool to read from.
+  return b.DynamicUpdateSlice(kv_pages, b.Barrier(copied),
+                              {to, zero, zero, zero});
+}
+
+}  // namespace
+
+TensorType PagePoolShape::type() const {
+  return {pool_as_bits ? BitsTypeOf(kv_type) : ElementTypeOf(kv_type),
+          {total_num_pages, page_size, 2 * num_kv_heads, pool_head_dim}};
+}
+
+absl::StatusOr<Program> EmitCopyPages(const PagePoolShape& pool,
+                                      int64_t num_ids) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckPool(pool, num_ids));
+  ProgramBuilder b;
+  const Value kv_pages = b.Argument("kv_pages", pool.type(), 0);
+  const Value sources = b.Argument("sources", IdsType(num_ids));
+  const Value destinations = b.Argument("destinations", IdsType(num_ids));
+  const Value is_copy =
+      b.And(IsPage(b, pool, sources), IsPage(b, pool, destinations));
+  const Value number = b.Iota({num_ids}, 0);
+  // Padding behind the last copy costs nothing.
+  const Value last =
+      b.Reduce("maximum", b.Select(is_copy, number, b.Int32(-1)), {0});
+  const Values state = b.While(
+      {b.Int32(0), kv_pages},
+      [&](const Values& s) { return b.Compare(Direction::kLe, s[0], last); },
+      [&](const Values& s) -> Values {
+        const auto at = [&](const Value& v) {
+          return b.Reshape(b.DynamicSlice(v, {s[0]}, {1}), {});
+        };
+        return {b.Add(s[0], b.Int32(1)),
+                CopyPage(b, pool, s[1], at(sources), at(destinations),
+                         at(is_copy))};
+      });
+  return b.Finish("copy_pages", {state[1]});
+}
+
+absl::StatusOr<Program> EmitGatherPages(const PagePoolShape& pool,
+                                        int64_t num_ids) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckPool(pool, num_ids));
+  ProgramBuilder b;
+  const Value kv_pages = b.Argument("kv_pages", pool.type());
+  const Value ids = b.Argument("ids", IdsType(num_ids));
+  const Value pages = b.Gather(kv_pages, b.Reshape(ids, {num_ids, 1}),
+                               PagesType(pool, 1).dims, 1);
+  return b.Finish("gather_pages", {pages});
+}
+
+absl::StatusOr<Program> EmitScatterPages(const PagePoolShape& pool,
+                                         int64_t num_ids) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckPool(pool, num_ids));
+  ProgramBuilder b;
+  const Value kv_pages = b.Argument("kv_pages", pool.type(), 0);
+  const Value ids = b.Argument("ids", IdsType(num_ids));
+  const Value pages = b.Argument("pages", PagesType(pool, num_ids));
+  return b.Finish("scatter_pages", {b.Scatter(kv_pages, ids, pages)});
+}
+
+}  // namespace tidewheel
