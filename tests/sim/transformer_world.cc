@@ -30,11 +30,13 @@ absl::Status Wrong(const Parts&... parts) {
 
 }  // namespace
 
-TransformerWorld::TransformerWorld(uint64_t seed, const WorldSettings& settings)
+TransformerWorld::TransformerWorld(uint64_t seed, const WorldSettings& settings,
+                                   std::unique_ptr<AttentionBackend> backend)
     : settings_(settings),
       draw_(seed ^ 0x74696e79u),
       model_(draw_.Bits(), settings.kv_type),
-      runner_(&model_, &backend_,
+      backend_(std::move(backend)),
+      runner_(&model_, backend_.get(),
               {settings.pages.total_num_pages, settings.pages.page_size,
                settings.kv_writes}),
       scheduler_(MakeScheduler(settings)),
@@ -158,7 +160,9 @@ absl::Status TransformerWorld::Submit() {
 }
 
 absl::Status TransformerWorld::Fork() {
-  if (unfinished_.empty() || forks_left_ == 0) return absl::OkStatus();
+  if (unfinished_.empty() || forks_left_ == 0 || !flights_.empty()) {
+    return absl::OkStatus();
+  }
   // Often the oldest: it probably runs, so that pages are shared.
   const int32_t others = static_cast<int32_t>(unfinished_.size());
   const auto parent =
@@ -185,19 +189,51 @@ absl::Status TransformerWorld::Cancel() {
 absl::Status TransformerWorld::Step() {
   now_us_ += draw_.Below(10);
   const Scheduler::PlanResult result = scheduler_->Plan(now_us_);
-  if (result.step == nullptr) {
-    if (scheduler_->has_unfinished()) {
-      return Wrong("nothing runs: ", scheduler_->Explain(result.blocked).text);
-    }
-    return TakeFinished();
+  if (result.step != nullptr) {
+    TIDEWHEEL_RETURN_IF_ERROR(Launch(*result.step));
+  } else if (!flights_.empty()) {
+    TIDEWHEEL_RETURN_IF_ERROR(FinishOldest());
+  } else if (scheduler_->has_unfinished()) {
+    return Wrong("nothing runs: ", scheduler_->Explain(result.blocked).text);
   }
-  TIDEWHEEL_RETURN_IF_ERROR(CheckPlan(*result.step));
-  NoteWrittenPages(*result.step);
-  const bool fails = draw_.PerMille(settings_.failed_step);
-  TIDEWHEEL_RETURN_IF_ERROR(fails ? RunAndFail(*result.step)
-                                  : RunAndCommit(*result.step));
+  // Room for another one, or now and then for none, so that forks get a turn.
+  const size_t limit =
+      static_cast<size_t>(settings_.scheduler.max_steps_in_flight);
+  while (flights_.size() == limit || (!flights_.empty() && draw_.OneIn(4))) {
+    TIDEWHEEL_RETURN_IF_ERROR(FinishOldest());
+  }
   PoisonFreePages();
   return TakeFinished();
+}
+
+absl::Status TransformerWorld::Launch(const StepPlan& plan) {
+  TIDEWHEEL_RETURN_IF_ERROR(CheckPlan(plan));
+  NoteWrittenPages(plan);
+  Flight flight;
+  flight.plan = plan;
+  flight.page_indices.assign(plan.batch.page_indices.begin(),
+                             plan.batch.page_indices.end());
+  Resolve(flight);
+  const bool runs_on_garbage = !flights_.empty() && flights_.back().fails;
+  flight.fails = runs_on_garbage || draw_.PerMille(settings_.failed_step);
+  flights_.push_back(std::move(flight));
+  Flight& launched = flights_.back();
+  launched.plan.batch.page_indices = launched.page_indices;
+  launched.plan.token_ids = launched.token_ids;
+  return launched.fails ? RunAndFail(launched.plan) : Run(launched);
+}
+
+// What the device fills in for tokens that the plan does not know.
+void TransformerWorld::Resolve(Flight& flight) const {
+  const StepPlan& plan = flight.plan;
+  flight.token_ids.assign(plan.token_ids.begin(), plan.token_ids.end());
+  flight.sampled.assign(plan.requests.size(), 0);
+  if (plan.sampled_from.empty()) return;
+  for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
+    if (plan.sampled_from[row] < 0) continue;
+    flight.token_ids[plan.batch.cu_q_lens[row + 1] - 1] =
+        std::max(flights_.back().sampled[plan.sampled_from[row]], 0);
+  }
 }
 
 absl::Status TransformerWorld::CheckPlan(const StepPlan& plan) {
@@ -211,24 +247,26 @@ absl::Status TransformerWorld::CheckPlan(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status TransformerWorld::RunAndCommit(const StepPlan& plan) {
+absl::Status TransformerWorld::Run(Flight& flight) {
+  const StepPlan& plan = flight.plan;
   // What stands where no token is asked for must not matter.
-  sampled_.assign(plan.requests.size(), draw_.Between(-3, 60));
+  flight.sampled.assign(plan.requests.size(), draw_.Between(-3, 60));
   const StepPlan run = Sabotaged(plan);
-  TIDEWHEEL_RETURN_IF_ERROR(runner_.Run(run, sampled_));
-  SabotageMemory(run);
+  TIDEWHEEL_RETURN_IF_ERROR(runner_.Run(run, flight.sampled));
+  SabotageMemory(flight);
   for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
     if (plan.wants_logits[row] == 0 ||
         !draw_.PerMille(settings_.missing_token)) {
       continue;
     }
     ++counts_.missing_tokens;
-    sampled_[row] = kNoToken;
-    runner_.PoisonWrites(plan, row);
+    flight.sampled[row] = kNoToken;
+    // A second step would stumble over the NaN before anybody is told.
+    if (settings_.scheduler.max_steps_in_flight == 1) {
+      runner_.PoisonWrites(plan, row);
+    }
   }
-  if (draw_.PerMille(settings_.cancel)) TIDEWHEEL_RETURN_IF_ERROR(Cancel());
-  NoteFilledPages(plan);
-  return scheduler_->Commit(plan.step_id, sampled_);
+  return absl::OkStatus();
 }
 
 absl::Status TransformerWorld::RunAndFail(const StepPlan& plan) {
@@ -239,8 +277,22 @@ absl::Status TransformerWorld::RunAndFail(const StepPlan& plan) {
   for (int32_t row = 0; row < plan.batch.num_seqs; ++row) {
     if (draw_.OneIn(2)) runner_.PoisonWrites(plan, row);
   }
+  return absl::OkStatus();
+}
+
+absl::Status TransformerWorld::FinishOldest() {
   if (draw_.PerMille(settings_.cancel)) TIDEWHEEL_RETURN_IF_ERROR(Cancel());
-  return scheduler_->Fail(plan.step_id);
+  const Flight& oldest = flights_.front();
+  const int64_t step_id = oldest.plan.step_id;
+  if (oldest.fails) {
+    flights_.clear();
+    TIDEWHEEL_RETURN_IF_ERROR(scheduler_->Fail(step_id));
+    return TakeFinished();
+  }
+  NoteFilledPages(oldest.plan);
+  TIDEWHEEL_RETURN_IF_ERROR(scheduler_->Commit(step_id, oldest.sampled));
+  flights_.pop_front();
+  return TakeFinished();
 }
 
 void TransformerWorld::NoteWrittenPages(const StepPlan& plan) {
@@ -369,10 +421,11 @@ void TransformerWorld::SabotageForeignPage(StepPlan& plan) {
   plan.batch.page_indices = page_indices_;
 }
 
-void TransformerWorld::SabotageMemory(const StepPlan& plan) {
+void TransformerWorld::SabotageMemory(Flight& flight) {
+  const StepPlan& plan = flight.plan;
   if (settings_.sabotage == WorldSabotage::kTokenOfAnother &&
-      sampled_.size() > 1) {
-    std::swap(sampled_[0], sampled_[1]);
+      flight.sampled.size() > 1) {
+    std::swap(flight.sampled[0], flight.sampled[1]);
   }
   if (settings_.sabotage == WorldSabotage::kLostWrite) {
     const int32_t last = plan.batch.kv_lens[0] - 1;

@@ -11,6 +11,9 @@
 // it, and it did not end sooner or later than its limits say. A step that
 // failed may have written anything; pages that are free hold NaN.
 //
+// Up to two steps are in flight: the device runs a step when it is launched,
+// with the tokens that it sampled itself, and the scheduler is told later.
+//
 // It is not the simulation of scheduler invariants (Simulation is): here only
 // what reaches the user counts.
 
@@ -18,9 +21,11 @@
 #define TIDEWHEEL_TESTS_SIM_TRANSFORMER_WORLD_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,7 +44,11 @@ class TransformerWorld {
  public:
   explicit TransformerWorld(uint64_t seed)
       : TransformerWorld(seed, DrawWorldSettings(seed)) {}
-  TransformerWorld(uint64_t seed, const WorldSettings& settings);
+  TransformerWorld(uint64_t seed, const WorldSettings& settings)
+      : TransformerWorld(seed, settings,
+                         std::make_unique<ReferenceAttention>()) {}
+  TransformerWorld(uint64_t seed, const WorldSettings& settings,
+                   std::unique_ptr<AttentionBackend> backend);
   TransformerWorld(const TransformerWorld&) = delete;
   TransformerWorld& operator=(const TransformerWorld&) = delete;
 
@@ -57,10 +66,23 @@ class TransformerWorld {
   absl::Status Cancel();
   std::vector<int32_t> DrawPrompt();
 
+  // A step that was launched and of which the scheduler has not been told.
+  struct Flight {
+    StepPlan plan;
+    // Of the plan, as the device has them.
+    std::vector<int32_t> page_indices;
+    std::vector<int32_t> token_ids;
+    bool fails = false;
+    std::vector<int32_t> sampled;
+  };
+
   absl::Status Step();
+  absl::Status Launch(const StepPlan& plan);
   absl::Status CheckPlan(const StepPlan& plan);
-  absl::Status RunAndCommit(const StepPlan& plan);
+  void Resolve(Flight& flight) const;
+  absl::Status Run(Flight& flight);
   absl::Status RunAndFail(const StepPlan& plan);
+  absl::Status FinishOldest();
   void NoteWrittenPages(const StepPlan& plan);
   void NoteFilledPages(const StepPlan& plan);
   std::set<int32_t> NamedPages() const;
@@ -69,12 +91,12 @@ class TransformerWorld {
   void Count(const FinishedRequest& finished);
   StepPlan Sabotaged(const StepPlan& plan);
   void SabotageForeignPage(StepPlan& plan);
-  void SabotageMemory(const StepPlan& plan);
+  void SabotageMemory(Flight& flight);
 
   WorldSettings settings_;
   Draw draw_;
   TinyTransformer model_;
-  ReferenceAttention backend_;
+  std::unique_ptr<AttentionBackend> backend_;
   TinyTransformerRunner runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::map<uint64_t, SubmittedRequest> unfinished_;  // by request id
@@ -83,7 +105,7 @@ class TransformerWorld {
   int64_t now_us_ = 0;
   int32_t to_submit_ = 0;
   int32_t forks_left_ = 0;
-  std::vector<int32_t> sampled_;
+  std::deque<Flight> flights_;
   // [total_num_pages]: slots of the page that committed steps have filled since
   // it was lent; kPoisoned while it holds NaN only.
   static constexpr int32_t kPoisoned = -1;

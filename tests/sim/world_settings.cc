@@ -92,6 +92,7 @@ WorldSettings DrawWorldSettings(uint64_t seed) {
   DrawScheduler(draw, settings);
   DrawWorkload(draw, settings);
   DrawFaults(draw, settings);
+  settings.scheduler.max_steps_in_flight = draw.Between(1, 2);
   return settings;
 }
 
@@ -113,7 +114,7 @@ std::string ToString(const WorldSettings& settings) {
       settings.max_new, ", forks ", settings.forks, ", contents ",
       settings.num_contents, ", cancel ", settings.cancel, ", failed ",
       settings.failed_step, ", missing ", settings.missing_token, ", reset ",
-      settings.reset);
+      settings.reset, ", in flight ", scheduler.max_steps_in_flight);
 }
 
 }  // namespace tidewheel
