@@ -4,7 +4,6 @@ The attention function is a parameter, so that a test can run everything around
 the kernel on a CPU, where the kernel itself does not run.
 """
 
-import jax
 import jax.numpy as jnp
 
 from tpu_export.kernel_config import POOL_HEAD_DIM
@@ -17,9 +16,9 @@ def to_pool_type(values, scale, dtype):
     return values
   values = values.astype(jnp.float32)
   if scale is not None:
-    # The barrier keeps XLA from multiplying with the reciprocal instead, whose
-    # last bit differs.
-    values /= jax.lax.optimization_barrier(jnp.float32(scale))
+    # XLA multiplies with the reciprocal instead, and a barrier does not keep it
+    # from that: the last bit of the quotient may differ from a division's.
+    values /= jnp.float32(scale)
   if dtype == jnp.int8:
     values = jnp.round(jnp.clip(values, -128, 127))
     return jnp.where(jnp.isnan(values), 0, values).astype(dtype)
