@@ -39,7 +39,7 @@ namespace tidewheel {
 
 struct PjrtClientOptions {
   // The plugin's own options. libtpu needs none.
-  std::vector<PjrtNamedValue> named_values;
+  std::vector<PjrtNamedValue> named_values = {};
   // A TPU's first client may take tens of seconds; one that another process
   // holds, for ever.
   int64_t create_timeout_ms = 120'000;
@@ -50,7 +50,7 @@ PjrtClientOptions CpuClientOptions(int num_devices = 1);
 
 struct PjrtCompileOptions {
   // PjrtDevice::id; absent: the client's first device.
-  std::optional<int> device_id;
+  std::optional<int> device_id = std::nullopt;
 };
 
 class PjrtClient : public std::enable_shared_from_this<PjrtClient> {

@@ -19,7 +19,7 @@
 namespace tidewheel {
 
 struct PjrtArgument {
-  PjrtShape shape;
+  PjrtShape shape = {};
   // The program carries `tf.aliasing_output` or `jax.buffer_donor` on it, and
   // a launch may take the buffer. Without this a launch leaves the buffer
   // alone, whatever the program says; the program then copies it.
@@ -30,9 +30,9 @@ struct PjrtSignature {
   // Arguments or outputs of one program.
   static constexpr size_t kMaxArrays = 1024;
 
-  std::vector<PjrtArgument> arguments;
+  std::vector<PjrtArgument> arguments = {};
   // Compared with what the compiled program returns. Empty: not compared.
-  std::vector<PjrtShape> outputs;
+  std::vector<PjrtShape> outputs = {};
 };
 
 // Errors: InvalidArgument for more than kMaxArrays arguments, or one without

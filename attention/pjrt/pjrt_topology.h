@@ -34,7 +34,7 @@ namespace tidewheel {
 // What Create takes.
 struct PjrtTopologyTarget {
   std::string name;
-  std::vector<PjrtNamedValue> options;
+  std::vector<PjrtNamedValue> options = {};
 };
 
 // One chip of a generation in libtpu's words: "v5e:1x1" with

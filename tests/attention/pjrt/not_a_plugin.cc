@@ -1,0 +1,3 @@
+// A shared library without GetPjrtApi.
+
+extern "C" int NotAPlugin() { return 0; }
