@@ -49,7 +49,7 @@ struct PlannedStep {
   bool narrows_failure = false;
   // RunningRows::changes() when it was handed out: rows are the same while it
   // is.
-  int64_t row_changes = 0;
+  int64_t row_changes = -1;
 
   // Of the plan.
   std::vector<int32_t> kv_lens;                 // [table rows]
@@ -62,8 +62,11 @@ struct PlannedStep {
   std::vector<int32_t> positions;               // [max_num_batched_tokens]
   std::vector<int32_t> changed_rows;            // at most the table's rows
   std::vector<PageAllocator::PageCopy> copies;  // at most the table's rows
-  int32_t padded_from = 0;  // rows from here on are padded ...
-  int32_t padded_with = 0;  // ... with this many query tokens
+  // What is still in the arrays from the plan before.
+  int32_t num_named = 0;       // rows in requests, slots and serials
+  int32_t decodes_filled = 0;  // cu_q_lens and wants_logits of that many
+  int32_t padded_from = 0;     // rows from here on are padded ...
+  int32_t padded_with = 0;     // ... with this many query tokens
 
   std::vector<int32_t> slots;       // [table rows]
   std::vector<int64_t> serials;     // [table rows]

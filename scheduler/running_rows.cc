@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/check.h"
-#include "scheduler/step_plan.h"
 
 namespace tidewheel {
 
@@ -18,7 +17,7 @@ RunningRows::RunningRows(int32_t max_num_seqs, PageAllocator& allocator,
   serial.resize(rows);
   computed.resize(rows);
   length.resize(rows);
-  unknown.resize(rows);
+  known.resize(rows);
   capacity.resize(rows);
   q_len.resize(rows);
   last_token.resize(rows);
@@ -36,7 +35,7 @@ void RunningRows::Join(int32_t row, int32_t new_slot, int32_t computed_tokens) {
   serial[row] = ++last_serial_;
   computed[row] = computed_tokens;
   length[row] = sequence.num_tokens;
-  unknown[row] = 0;
+  known[row] = sequence.num_tokens;
   capacity[row] = allocator_.capacity(row);
   q_len[row] = 0;
   last_token[row] = sequence.tokens[sequence.num_tokens - 1];
@@ -47,7 +46,7 @@ void RunningRows::Join(int32_t row, int32_t new_slot, int32_t computed_tokens) {
 
 void RunningRows::Leave(int32_t row) {
   Sequence& sequence = sequences_[slot[row]];
-  sequence.num_tokens = known(row);
+  sequence.num_tokens = known[row];
   ++changes_;
   // Close the hole group by group, so that each stays in one piece.
   if (row < num_decodes) row = Unschedule(row);
@@ -65,21 +64,6 @@ void RunningRows::Leave(int32_t row) {
   sequence.row = -1;
 }
 
-void RunningRows::Advance(int32_t row, int32_t new_tokens, bool samples) {
-  computed[row] += new_tokens;
-  if (!samples) return;
-  ++length[row];
-  ++unknown[row];
-  last_token[row] = kUnknownToken;
-}
-
-void RunningRows::Retreat(int32_t row, int32_t new_tokens, bool samples) {
-  computed[row] -= new_tokens;
-  if (!samples) return;
-  --length[row];
-  if (--unknown[row] == 0) last_token[row] = tokens[row][length[row] - 1];
-}
-
 void RunningRows::Settle(int32_t row) {
   allocator_.GiveBack(row, computed[row]);
   capacity[row] = std::min(capacity[row], allocator_.capacity(row));
@@ -93,9 +77,7 @@ void RunningRows::Settle(int32_t row) {
 void RunningRows::StartOver(int32_t row, int32_t computed_tokens) {
   ++changes_;
   serial[row] = ++last_serial_;
-  length[row] = known(row);
-  unknown[row] = 0;
-  last_token[row] = tokens[row][length[row] - 1];
+  length[row] = known[row];
   computed[row] = computed_tokens;
   Settle(row);
 }
@@ -137,7 +119,7 @@ void RunningRows::Swap(int32_t a, int32_t b) {
   std::swap(serial[a], serial[b]);
   std::swap(computed[a], computed[b]);
   std::swap(length[a], length[b]);
-  std::swap(unknown[a], unknown[b]);
+  std::swap(known[a], known[b]);
   std::swap(capacity[a], capacity[b]);
   std::swap(q_len[a], q_len[b]);
   std::swap(last_token[a], last_token[b]);
@@ -179,10 +161,8 @@ absl::Status RunningRows::CheckInvariants() const {
     if (pending(row) < 1 || computed[row] > capacity[row] ||
         capacity[row] > allocator_.capacity(row) ||
         length[row] + (sequence.is_ending ? 0 : 1) > sequence.max_tokens ||
-        unknown[row] < 0 ||
-        last_token[row] != (unknown[row] > 0
-                                ? kUnknownToken
-                                : sequence.tokens[length[row] - 1])) {
+        known[row] > length[row] ||
+        last_token[row] != sequence.tokens[known[row] - 1]) {
       return absl::InternalError(
           absl::StrCat("row ", row, " has computed ", computed[row], " of ",
                        length[row], " tokens with slots for ", capacity[row],

@@ -60,12 +60,23 @@ class RunningRows {
   // the decodes.
   int32_t Unschedule(int32_t row);
 
-  // The step hands out its tokens: they count as computed from now on, and the
-  // rows that sample one have one more, of unknown id.
-  void Advance(int32_t row, int32_t tokens, bool samples);
+  // The step hands out its tokens: they count as computed from now on, and a
+  // row that samples one has one more, of unknown id.
+  void Advance(int32_t row, int32_t count, bool samples) {
+    computed[row] += count;
+    length[row] += samples ? 1 : 0;
+  }
   // Takes that back. The row may be in another group than it belongs to until
   // Settle.
-  void Retreat(int32_t row, int32_t tokens, bool samples);
+  void Retreat(int32_t row, int32_t count, bool samples) {
+    computed[row] -= count;
+    length[row] -= samples ? 1 : 0;
+  }
+  // The first unknown token of the row is known now.
+  void Learn(int32_t row, int32_t token) {
+    tokens[row][known[row]++] = token;
+    last_token[row] = token;
+  }
   // After Retreat: gives back pages that it does not need and puts it where it
   // belongs. Other rows may move.
   void Settle(int32_t row);
@@ -75,8 +86,8 @@ class RunningRows {
 
   // Tokens of the row that are not computed.
   int32_t pending(int32_t row) const { return length[row] - computed[row]; }
-  // Tokens of the row whose ids are known.
-  int32_t known(int32_t row) const { return length[row] - unknown[row]; }
+  // Whether its last tokens are being sampled.
+  bool is_ahead(int32_t row) const { return length[row] != known[row]; }
   int32_t num_rows() const { return allocator_.table().num_rows(); }
   // Grows whenever a row's serial or place changes, but for rows that join.
   int64_t changes() const { return changes_; }
@@ -96,10 +107,10 @@ class RunningRows {
   std::vector<int64_t> serial;      // of its stay in the row, see PlannedStep
   std::vector<int32_t> computed;    // tokens that have KV
   std::vector<int32_t> length;      // tokens
-  std::vector<int32_t> unknown;     // the last ones, which are being sampled
+  std::vector<int32_t> known;       // of those, ones with known ids; the first
   std::vector<int32_t> capacity;    // it may write up to here without asking
   std::vector<int32_t> q_len;       // of this step; decodes: not kept, it is 1
-  std::vector<int32_t> last_token;  // tokens[length - 1], or kUnknownToken
+  std::vector<int32_t> last_token;  // tokens[known - 1]
   // When `computed` gets here, more is to do than to add a token: a page is
   // full, a limit is reached, or stop tokens are to be looked through.
   std::vector<int32_t> event_at;

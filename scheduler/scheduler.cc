@@ -335,8 +335,8 @@ Scheduler::PlanResult Scheduler::BuildPlan() {
   plan.batch.distribution = {rows_.num_singles, rows_.num_singles, num_seqs};
   next.num_decodes = rows_.num_decodes;
   next.narrows_failure = num_suspects_ > 0;
-  FillMetadata(next);
   NameRows(next);
+  FillMetadata(next);
   TrackChanges(next);
   AdvanceRows(next);
   const size_t tokens = static_cast<size_t>(next.cu_q_lens[num_seqs]);
@@ -344,7 +344,6 @@ Scheduler::PlanResult Scheduler::BuildPlan() {
   plan.positions = std::span(next.positions).first(tokens);
   plan.requests = std::span(next.requests).first(rows);
   plan.wants_logits = std::span(next.wants_logits).first(rows);
-  next.row_changes = rows_.changes();
   ++num_in_flight_;
   if (options_.validate_steps) ValidatePlan(plan);
   return {&plan, {}, WaitReason::kNotTried};
@@ -355,13 +354,17 @@ void Scheduler::FillMetadata(PlannedStep& next) {
   int64_t kv_tokens = 0;
   for (int32_t row = 0; row < num_decodes; ++row) {
     const int32_t position = rows_.computed[row];
-    next.token_ids[row] = rows_.last_token[row];
+    next.token_ids[row] =
+        rows_.is_ahead(row) ? kUnknownToken : rows_.last_token[row];
     next.positions[row] = position;
     next.kv_lens[row] = position + 1;
-    next.cu_q_lens[row] = row;
-    next.wants_logits[row] = 1;
     kv_tokens += position + 1;
   }
+  for (int32_t row = next.decodes_filled; row < num_decodes; ++row) {
+    next.cu_q_lens[row] = row;
+    next.wants_logits[row] = 1;
+  }
+  next.decodes_filled = num_decodes;
   int64_t pairs = kv_tokens;
   int32_t num_logits = num_decodes;
   int32_t at = num_decodes;
@@ -394,16 +397,20 @@ void Scheduler::FillMetadata(PlannedStep& next) {
 // Who runs in each row, and whose tokens are not known yet.
 void Scheduler::NameRows(PlannedStep& next) {
   const int32_t num_seqs = rows_.num_scheduled;
-  std::copy_n(rows_.request.begin(), num_seqs, next.requests.begin());
-  std::copy_n(rows_.slot.begin(), num_seqs, next.slots.begin());
-  std::copy_n(rows_.serial.begin(), num_seqs, next.serials.begin());
+  if (next.row_changes != rows_.changes() || next.num_named < num_seqs) {
+    std::copy_n(rows_.request.begin(), num_seqs, next.requests.begin());
+    std::copy_n(rows_.slot.begin(), num_seqs, next.slots.begin());
+    std::copy_n(rows_.serial.begin(), num_seqs, next.serials.begin());
+    next.num_named = num_seqs;
+  }
+  next.row_changes = rows_.changes();
   next.plan.sampled_from = {};
   if (num_in_flight_ == 0) return;
   // The step in flight is the one that the table's changes are relative to.
   const PageTable& table = allocator_->table();
   std::fill_n(next.sampled_from.begin(), num_seqs, -1);
   for (int32_t row = 0; row < rows_.num_decodes; ++row) {
-    if (rows_.unknown[row] == 0) continue;
+    if (!rows_.is_ahead(row)) continue;
     next.sampled_from[row] = table.previous_row(row);
   }
   next.plan.sampled_from =

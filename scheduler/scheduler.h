@@ -199,7 +199,6 @@ class Scheduler {
   // The phases of a commit.
   void CommitDecodes(const PlannedStep& step, std::span<const int32_t> sampled);
   void CommitChunks(const PlannedStep& step, std::span<const int32_t> sampled);
-  void ApplyToken(int32_t row, int32_t position, int32_t token);
   void CommitEvent(int32_t row, int32_t committed, int32_t token);
   void PublishFullPages(int32_t row, int32_t committed);
   void TakeBackUnsampled(const PlannedStep& step,

@@ -44,7 +44,10 @@ absl::Status Scheduler::Commit(int64_t step_id,
   CommitChunks(done, sampled);
   CommitDecodes(done, sampled);
   if (num_failing_ > 0) ForgiveFailures(done, sampled);
-  TakeBackUnsampled(done, sampled);
+  if (std::any_of(sampled.begin(), sampled.end(),
+                  [](int32_t token) { return token < 0; })) {
+    TakeBackUnsampled(done, sampled);
+  }
   EndMarked();
   return absl::OkStatus();
 }
@@ -60,21 +63,25 @@ int32_t Scheduler::CurrentRow(const PlannedStep& done, int32_t row) const {
 void Scheduler::CommitDecodes(const PlannedStep& done,
                               std::span<const int32_t> sampled) {
   row_scratch_.clear();
+  const bool unmoved = done.row_changes == rows_.changes();
   auto event = done.event_rows.begin();
+  int32_t num_learned = 0;
   for (int32_t row = 0; row < done.num_decodes; ++row) {
     const bool has_event = event != done.event_rows.end() && *event == row;
     if (has_event) ++event;
-    const int32_t now = CurrentRow(done, row);
+    const int32_t now = unmoved ? row : CurrentRow(done, row);
     const int32_t token = sampled[row];
     if (now < 0 || token < 0) [[unlikely]] {
       continue;
     }
-    ApplyToken(now, done.kv_lens[row], token);
+    rows_.Learn(now, token);
+    ++num_learned;
     if (has_event || token == rows_.end_token[now]) {
       __builtin_prefetch(&sequences_[rows_.slot[now]]);
       row_scratch_.push_back(row);
     }
   }
+  stats_.generated_tokens += num_learned;
   if (allocator_->options().enable_prefix_cache) {
     // Hashing all pages before publishing any hides the index's cache misses.
     for (const int32_t row : row_scratch_) {
@@ -98,17 +105,11 @@ void Scheduler::CommitChunks(const PlannedStep& done,
     if (done.wants_logits[row] == 0) {
       PublishFullPages(now, done.kv_lens[row]);
     } else if (sampled[row] >= 0) {
-      ApplyToken(now, done.kv_lens[row], sampled[row]);
+      rows_.Learn(now, sampled[row]);
+      ++stats_.generated_tokens;
       CommitEvent(now, done.kv_lens[row], sampled[row]);
     }
   }
-}
-
-// The first unknown token of the row is known now.
-void Scheduler::ApplyToken(int32_t row, int32_t position, int32_t token) {
-  rows_.tokens[row][position] = token;
-  if (--rows_.unknown[row] == 0) rows_.last_token[row] = token;
-  ++stats_.generated_tokens;
 }
 
 void Scheduler::PublishFullPages(int32_t row, int32_t committed) {
@@ -228,7 +229,7 @@ absl::Status Scheduler::Cancel(RequestId id) {
   Sequence& sequence = sequences_[*slot];
   if (num_in_flight_ > 0 && sequence.state == SequenceState::kRunning) {
     // What the device samples for it is dropped.
-    sequence.length_when_cancelled = rows_.known(sequence.row);
+    sequence.length_when_cancelled = rows_.known[sequence.row];
     MarkEnding(*slot);
     MarkEnd(*slot, FinishReason::kCancelled);
     return absl::OkStatus();

@@ -53,7 +53,7 @@ Explanation Scheduler::Explain(RequestId id) const {
       explanation.text =
           absl::StrCat("it runs in row ", sequence.row, " with ",
                        rows_.computed[sequence.row], " of ",
-                       rows_.known(sequence.row), " tokens computed");
+                       rows_.known[sequence.row], " tokens computed");
       break;
     case SequenceState::kWaiting:
       ExplainWaiting(*slot, explanation);

@@ -331,7 +331,7 @@ std::span<const int32_t> Scheduler::Tokens(RequestId id) const {
   if (!slot.has_value()) return {};
   const Sequence& sequence = sequences_[*slot];
   const int32_t length =
-      sequence.row >= 0 ? rows_.known(sequence.row) : sequence.num_tokens;
+      sequence.row >= 0 ? rows_.known[sequence.row] : sequence.num_tokens;
   return {sequence.tokens.get(), static_cast<size_t>(length)};
 }
 
