@@ -132,6 +132,13 @@ class Scheduler {
   // request.
   std::span<const int32_t> Tokens(RequestId id) const;
   Explanation Explain(RequestId id) const;
+  // The waiting request that goes first, 0 if none waits, and what it lacked in
+  // the last plan. O(1), for whoever records each step.
+  struct HeadOfQueue {
+    RequestId id;
+    WaitReason reason = WaitReason::kNotTried;
+  };
+  HeadOfQueue head_of_queue() const;
 
   // Keeps a prefix cached. Errors: as PageAllocator::PinPrefix.
   absl::StatusOr<PageAllocator::Pin> PinPrefix(std::span<const int32_t> tokens,
@@ -195,6 +202,7 @@ class Scheduler {
   void AdvanceRows(PlannedStep& step);
   void ValidatePlan(const StepPlan& plan) const;
   void ExplainWaiting(int32_t slot, Explanation& explanation) const;
+  WaitReason ReasonNow(int32_t slot) const;
 
   // The phases of a commit.
   void CommitDecodes(const PlannedStep& step, std::span<const int32_t> sampled);

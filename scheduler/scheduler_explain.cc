@@ -62,20 +62,27 @@ Explanation Scheduler::Explain(RequestId id) const {
   return explanation;
 }
 
+// A reason of an earlier plan does not hold for one that the last plan did not
+// get to.
+WaitReason Scheduler::ReasonNow(int32_t slot) const {
+  if (sequences_[slot].tried_in_step == plans_) {
+    return sequences_[slot].wait_reason;
+  }
+  return slot == queue_.first() ? WaitReason::kFailures : WaitReason::kBehind;
+}
+
+Scheduler::HeadOfQueue Scheduler::head_of_queue() const {
+  if (queue_.empty()) return {};
+  const int32_t head = queue_.first();
+  return {sequences_[head].id, ReasonNow(head)};
+}
+
 void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
   const Sequence& sequence = sequences_[slot];
   const int32_t head = queue_.first();
   explanation.state = Explanation::State::kWaiting;
   explanation.since_us = sequence.waiting_since_us;
-  // A reason of an earlier plan does not hold for one that the last plan did
-  // not get to.
-  const auto reason_now = [this, head](int32_t of) {
-    if (sequences_[of].tried_in_step == plans_) {
-      return sequences_[of].wait_reason;
-    }
-    return of == head ? WaitReason::kFailures : WaitReason::kBehind;
-  };
-  explanation.reason = reason_now(slot);
+  explanation.reason = ReasonNow(slot);
   if (head != slot) explanation.behind = sequences_[head].id;
   explanation.needed = sequence.wait_needed;
   explanation.available = sequence.wait_available;
@@ -87,7 +94,7 @@ void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
       explanation.text =
           absl::StrCat("it waits behind request ", explanation.behind.value,
                        ", which goes first and waits too (",
-                       WaitReasonName(reason_now(head)), ")");
+                       WaitReasonName(ReasonNow(head)), ")");
       break;
     case WaitReason::kRows:
       explanation.text =

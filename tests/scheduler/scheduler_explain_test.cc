@@ -21,6 +21,7 @@ TEST(SchedulerExplainTest, UnknownRunningAndEndedAreTold) {
   const RequestId id = world.Submit({.prompt = 20, .max_new = 2});
   world.now_us = 7;
   world.Step();
+  EXPECT_EQ(world.scheduler().head_of_queue().id.value, 0u);
   EXPECT_EQ(world.state(id), Explanation::State::kRunning);
   EXPECT_EQ(world.scheduler().Explain(id).since_us, 7);
   EXPECT_THAT(world.why(id), HasSubstr("row 0 with 20 of 21 tokens"));
@@ -52,6 +53,8 @@ TEST(SchedulerExplainTest, WhoWasNotReachedWaitsBehindTheHead) {
   world.Step();
   EXPECT_EQ(world.wait_reason(head), WaitReason::kRows);
   EXPECT_THAT(world.why(head), HasSubstr("all 1 rows"));
+  EXPECT_EQ(world.scheduler().head_of_queue().id, head);
+  EXPECT_EQ(world.scheduler().head_of_queue().reason, WaitReason::kRows);
   EXPECT_EQ(world.wait_reason(last), WaitReason::kBehind);
   EXPECT_EQ(world.scheduler().Explain(last).behind, head);
   EXPECT_THAT(world.why(last),
