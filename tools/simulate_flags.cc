@@ -12,56 +12,6 @@
 namespace tidewheel {
 namespace {
 
-void AddServerFlags(CLI::App& command, SimulateFlags& flags) {
-  ServingOptions& serving = flags.serving;
-  ServerPlanOptions& plan = serving.plan;
-  constexpr const char* kGroup = "Server";
-  const auto group = [](CLI::Option* option) { option->group(kGroup); };
-  group(command
-            .add_option("--model", serving.model,
-                        "Built-in name, Hugging Face config.json, or its "
-                        "folder")
-            ->capture_default_str());
-  group(command.add_option("--chip", serving.chip, "v4, v5e, v5p, v6e or v7x")
-            ->capture_default_str());
-  group(command
-            .add_option("--chips", plan.chips,
-                        "Chips that share one copy of the model")
-            ->capture_default_str());
-  group(command
-            .add_option("--kv-dtype", flags.kv_dtype,
-                        "auto (bf16), f32, bf16, fp8_e4m3, fp8_e5m2 or int8")
-            ->capture_default_str());
-  group(command.add_option("--page-size", plan.page_size,
-                           "Tokens of a page (default: the smallest power of "
-                           "two from 16 whose page table fits scalar memory)"));
-  group(command.add_option("--num-pages", plan.total_num_pages,
-                           "Pages, the null page included, whatever the "
-                           "memory (default: all that fit)"));
-  group(command
-            .add_option("--hbm-utilization", plan.hbm_utilization,
-                        "Fraction of a chip's whole HBM to use, in (0, 1]")
-            ->capture_default_str());
-  group(command
-            .add_option("--max-num-seqs", plan.max_num_seqs,
-                        "Sequences that run at once")
-            ->capture_default_str());
-  // What sglang-jax's published TPU results use (its chunk of prefill).
-  group(command
-            .add_option("--max-num-batched-tokens", plan.max_num_batched_tokens,
-                        "Query tokens of a step")
-            ->capture_default_str());
-  group(command.add_option("--max-model-len", plan.max_model_len,
-                           "Tokens of the longest request (default: the "
-                           "model's own, or what the pool holds)"));
-  group(command.add_flag("--no-smem-limit", flags.no_smem_limit,
-                         "Allow page tables that no TPU's scalar memory "
-                         "holds"));
-  group(command.add_option("--cost-model", serving.cost_constants_file,
-                           "JSON file that overrides constants of the cost "
-                           "model"));
-}
-
 void AddPolicyFlags(CLI::App& command, SimulateFlags& flags) {
   constexpr const char* kGroup = "Scheduling";
   const auto group = [](CLI::Option* option) { option->group(kGroup); };
@@ -119,7 +69,7 @@ void AddBuiltinFlags(CLI::App& command, SimulateFlags& flags) {
       "Mean new tokens of a later turn (default: 128)");
 }
 
-void AddLoadFlags(CLI::App& command, SimulateFlags& flags) {
+void AddTraceFlags(CLI::App& command, SimulateFlags& flags) {
   constexpr const char* kGroup = "Load";
   const auto group = [](CLI::Option* option) { option->group(kGroup); };
   WorkloadChoice& workload = flags.workload;
@@ -147,6 +97,13 @@ void AddLoadFlags(CLI::App& command, SimulateFlags& flags) {
             .add_option("--time-scale", workload.time_scale,
                         "Multiplies a trace's own times")
             ->capture_default_str());
+  group(command.add_option("--seed", workload.seed, "Of all randomness")
+            ->capture_default_str());
+}
+
+void AddClientFlags(CLI::App& command, SimulateFlags& flags) {
+  constexpr const char* kGroup = "Load";
+  const auto group = [](CLI::Option* option) { option->group(kGroup); };
   group(command.add_option("--max-concurrency", flags.max_concurrency,
                            "Requests in flight; the next is sent when one "
                            "ends (default: no limit)"));
@@ -154,8 +111,6 @@ void AddLoadFlags(CLI::App& command, SimulateFlags& flags) {
                            "What requests declare: N (at least), xF (times "
                            "the true length) or none (default: the true "
                            "length)"));
-  group(command.add_option("--seed", workload.seed, "Of all randomness")
-            ->capture_default_str());
 }
 
 void AddReportFlags(CLI::App& command, SimulateFlags& flags) {
@@ -188,6 +143,71 @@ absl::Status CheckAtLeastOne(absl::string_view flag,
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " ", *value,
                    " is below 1; give at least 1, or leave the flag out"));
+}
+
+}  // namespace
+
+void AddServerFlags(CLI::App& command, SimulateFlags& flags) {
+  ServingOptions& serving = flags.serving;
+  ServerPlanOptions& plan = serving.plan;
+  constexpr const char* kGroup = "Server";
+  const auto group = [](CLI::Option* option) { option->group(kGroup); };
+  group(command
+            .add_option("--model", serving.model,
+                        "Built-in name, Hugging Face config.json, or its "
+                        "folder")
+            ->capture_default_str());
+  group(command.add_option("--chip", serving.chip, "v4, v5e, v5p, v6e or v7x")
+            ->capture_default_str());
+  group(command
+            .add_option("--chips", plan.chips,
+                        "Chips that share one copy of the model")
+            ->capture_default_str());
+  group(command
+            .add_option("--kv-dtype", flags.kv_dtype,
+                        "auto (bf16), f32, bf16, fp8_e4m3, fp8_e5m2 or int8")
+            ->capture_default_str());
+  group(command.add_option("--page-size", plan.page_size,
+                           "Tokens of a page (default: the smallest power of "
+                           "two from 16 whose page table fits scalar memory)"));
+  group(command.add_option("--num-pages", plan.total_num_pages,
+                           "Pages, the null page included, whatever the "
+                           "memory (default: all that fit)"));
+  group(command
+            .add_option("--hbm-utilization", plan.hbm_utilization,
+                        "Fraction of a chip's whole HBM to use, in (0, 1]")
+            ->capture_default_str());
+  group(command
+            .add_option("--max-num-seqs", plan.max_num_seqs,
+                        "Sequences that run at once")
+            ->capture_default_str());
+  // What sglang-jax's published TPU results use (its chunk of prefill).
+  group(command
+            .add_option("--max-num-batched-tokens", plan.max_num_batched_tokens,
+                        "Query tokens of a step")
+            ->capture_default_str());
+  group(command.add_option("--max-model-len", plan.max_model_len,
+                           "Tokens of the longest request (default: the "
+                           "model's own, or what the pool holds)"));
+  group(command.add_flag("--no-smem-limit", flags.no_smem_limit,
+                         "Allow page tables that no TPU's scalar memory "
+                         "holds"));
+  group(command.add_option("--cost-model", serving.cost_constants_file,
+                           "JSON file that overrides constants of the cost "
+                           "model"));
+}
+
+void AddWorkloadFlags(CLI::App& command, SimulateFlags& flags) {
+  AddTraceFlags(command, flags);
+  AddBuiltinFlags(command, flags);
+}
+
+void AddSimulateFlags(CLI::App& command, SimulateFlags& flags) {
+  AddServerFlags(command, flags);
+  AddPolicyFlags(command, flags);
+  AddWorkloadFlags(command, flags);
+  AddClientFlags(command, flags);
+  AddReportFlags(command, flags);
 }
 
 absl::Status ResolveServer(const SimulateFlags& flags,
@@ -248,16 +268,6 @@ absl::Status ResolveWorkload(const SimulateFlags& flags,
     };
   }
   return absl::OkStatus();
-}
-
-}  // namespace
-
-void AddSimulateFlags(CLI::App& command, SimulateFlags& flags) {
-  AddServerFlags(command, flags);
-  AddPolicyFlags(command, flags);
-  AddLoadFlags(command, flags);
-  AddBuiltinFlags(command, flags);
-  AddReportFlags(command, flags);
 }
 
 absl::StatusOr<SimulateOptions> ResolveSimulateFlags(

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tools/report/serving_metrics.h"
 #include "tools/serving_setup.h"
@@ -76,6 +77,17 @@ struct SimulateOptions {
 
 // REQUIRES: flags outlive the command.
 void AddSimulateFlags(CLI::App& command, SimulateFlags& flags);
+// The parts of it that other subcommands have too: model, chips and limits; a
+// trace or the built-in workload.
+void AddServerFlags(CLI::App& command, SimulateFlags& flags);
+void AddWorkloadFlags(CLI::App& command, SimulateFlags& flags);
+
+// These parts resolved into their fields of `options`.
+// Errors: InvalidArgument that names flag, value and remedy.
+absl::Status ResolveServer(const SimulateFlags& flags,
+                           SimulateOptions& options);
+absl::Status ResolveWorkload(const SimulateFlags& flags,
+                             SimulateOptions& options);
 
 // Errors: InvalidArgument that names flag, value and remedy.
 absl::StatusOr<SimulateOptions> ResolveSimulateFlags(
