@@ -7,6 +7,7 @@
 #include "tools/command_context.h"
 #include "tools/plan_command.h"
 #include "tools/simulate_command.h"
+#include "tools/tune_command.h"
 
 int main(int argc, char** argv) {
   tidewheel::CommandContext context;
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
       "tidewheel");
   app.require_subcommand(1);
   tidewheel::AddSimulateCommand(app, context);
+  tidewheel::AddTuneCommand(app, context);
   tidewheel::AddPlanCommand(app, context);
   tidewheel::AddCheckCommand(app, context);
   try {

@@ -1,0 +1,141 @@
+#include "tools/tune_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/status_macros.h"
+#include "tools/output_file.h"
+#include "tools/report/progress_bar.h"
+#include "tools/tune/curve_flags.h"
+#include "tools/tune/curve_report.h"
+#include "tools/tune/curve_run.h"
+#include "tools/workload_choice.h"
+
+namespace tidewheel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kExitCurveDeviates = 1;
+constexpr int kExitNotWritten = 3;
+
+struct OutputFiles {
+  std::optional<OutputFile> curve;
+  std::optional<OutputFile> result;
+};
+
+// Opened before anything runs, so that a path that can not be written costs
+// nothing.
+absl::StatusOr<OutputFiles> OpenFiles(const CurveFlags& flags) {
+  OutputFiles files;
+  if (!flags.curve_file.empty()) {
+    TIDEWHEEL_ASSIGN_OR_RETURN(files.curve, OutputFile::Open(flags.curve_file));
+  }
+  if (!flags.result_file.empty()) {
+    TIDEWHEEL_ASSIGN_OR_RETURN(files.result,
+                               OutputFile::Open(flags.result_file));
+  }
+  return files;
+}
+
+absl::Status WriteFiles(const CurveRun& run, OutputFiles& files) {
+  if (files.curve.has_value()) {
+    WriteCurveCsv(run.curve, *files.curve);
+    TIDEWHEEL_RETURN_IF_ERROR(files.curve->Close());
+  }
+  if (files.result.has_value()) {
+    files.result->Write(CurveJson(run));
+    TIDEWHEEL_RETURN_IF_ERROR(files.result->Close());
+  }
+  return absl::OkStatus();
+}
+
+// A bar for each simulation that takes a while.
+class SimulationBar {
+ public:
+  explicit SimulationBar(std::FILE* terminal) : terminal_(terminal) {}
+
+  void Update(const SimulationProgress& progress) {
+    if (!bar_.has_value()) {
+      bar_.emplace(terminal_);
+      start_ = Clock::now();
+    }
+    bar_->Update(progress,
+                 std::chrono::duration<double>(Clock::now() - start_).count());
+    if (progress.ended_requests < progress.total_requests) return;
+    bar_->Clear();
+    bar_.reset();
+  }
+
+ private:
+  std::FILE* terminal_;
+  std::optional<ProgressBar> bar_;  // of the simulation that runs
+  Clock::time_point start_;
+};
+
+int ReportError(const absl::Status& status, int exit_code,
+                CommandContext& context) {
+  const std::string message(status.message());
+  std::fprintf(context.err, "tidewheel tune: %s\n", message.c_str());
+  return exit_code;
+}
+
+int RunCurve(const CLI::App& command, const CurveFlags& flags,
+             CommandContext& context) {
+  absl::StatusOr<ResolvedCurveFlags> options =
+      ResolveCurveFlags(command, flags);
+  if (!options.ok()) {
+    return ReportError(options.status(), kExitBadInput, context);
+  }
+  absl::StatusOr<Trace> trace = LoadWorkload(options->workload);
+  if (!trace.ok()) return ReportError(trace.status(), kExitBadInput, context);
+  absl::StatusOr<OutputFiles> files = OpenFiles(flags);
+  if (!files.ok()) return ReportError(files.status(), kExitBadInput, context);
+  std::optional<SimulationBar> bar;
+  if (!flags.quiet && isatty(fileno(context.err)) != 0) {
+    bar.emplace(context.err);
+    options->curve.on_progress = [&bar](const SimulationProgress& progress) {
+      bar->Update(progress);
+    };
+  }
+  absl::StatusOr<CurveRun> run = MakeCurve(*std::move(trace), options->curve);
+  if (!run.ok()) return ReportError(run.status(), kExitBadInput, context);
+  if (!flags.quiet) {
+    std::fprintf(context.out, "%s\n", CurveHeader(*run).c_str());
+  }
+  std::fputs(CurveTable(*run).c_str(), context.out);
+  std::fflush(context.out);
+  absl::Status status = CheckCurve(options->curve, *run);
+  if (!status.ok()) return ReportError(status, kExitNotWritten, context);
+  std::fputs(CheckTable(*run).c_str(), context.out);
+  status = WriteFiles(*run, *files);
+  if (!status.ok()) return ReportError(status, kExitNotWritten, context);
+  return run->checks_hold() ? 0 : kExitCurveDeviates;
+}
+
+}  // namespace
+
+CLI::App* AddTuneCommand(CLI::App& parent, CommandContext& context) {
+  CLI::App* command = parent.add_subcommand(
+      "tune", "Say how many KV pages a workload needs, and what each buys");
+  auto flags = std::make_shared<CurveFlags>();
+  AddCurveFlags(*command, *flags);
+  command->footer(
+      "Exit code: 0 all is well, 1 the curve deviates from full simulations, 2 "
+      "the input can not be used, 3 a result could not be written.");
+  command->callback([flags, command, &context] {
+    context.exit_code = RunCurve(*command, *flags, context);
+  });
+  return command;
+}
+
+}  // namespace tidewheel
