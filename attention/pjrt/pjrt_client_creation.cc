@@ -58,8 +58,9 @@ absl::StatusOr<pjrt_abi::Client*> CreateClientHandle(
   const auto creation = std::make_shared<Creation>();
   creation->plugin = std::move(plugin);
   creation->named_values = std::move(named_values);
+  std::thread thread;
   try {
-    std::thread(RunCreation, creation).detach();
+    thread = std::thread(RunCreation, creation);
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no thread for PJRT_Client_Create: ", error.what(),
@@ -71,13 +72,16 @@ absl::StatusOr<pjrt_abi::Client*> CreateClientHandle(
       [&creation] { return creation->status.has_value(); });
   if (!finished) {
     creation->abandoned = true;
+    thread.detach();
     return absl::DeadlineExceededError(absl::StrCat(
         "PJRT_Client_Create of '", creation->plugin->path(),
         "' has not returned after ", timeout_ms,
         " ms and is left behind on its thread; check that the device is there "
         "and that no other process holds it, or raise create_timeout_ms"));
   }
-  if (!creation->status->ok()) return *creation->status;
+  lock.unlock();
+  thread.join();
+  if (!creation->status->ok()) return *std::move(creation->status);
   return creation->client;
 }
 

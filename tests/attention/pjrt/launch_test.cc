@@ -1,3 +1,4 @@
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -236,6 +237,27 @@ TEST_F(LaunchTest, TargetOfAnotherSizeIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("the target has 15 bytes, the buffer "
                                  "tensor<4xf32> has 16")));
+}
+
+TEST_F(LaunchTest, ThreadsLaunchOneExecutable) {
+  PjrtSignature signature = PoolSignature();
+  signature.arguments[0].donated = false;
+  executable_ = *client_->Compile(kProgram, signature);
+  std::atomic<int> num_wrong = 0;
+  const auto launch = [this, &num_wrong] {
+    PjrtBuffer outputs[2];
+    PjrtBuffer* const arguments[] = {&pool_, &row_};
+    for (int i = 0; i < 200; ++i) {
+      const auto done = executable_->Launch(arguments, outputs);
+      if (!done.ok() || !done->Await().ok()) ++num_wrong;
+    }
+  };
+  std::thread first(launch);
+  std::thread second(launch);
+  first.join();
+  second.join();
+  EXPECT_EQ(num_wrong, 0);
+  EXPECT_EQ(fake().num_launches, 400);
 }
 
 TEST_F(LaunchTest, LaunchAllocatesNothing) {
