@@ -58,7 +58,7 @@ std::string LoaderError() {
   return text == nullptr ? "(the loader gave no reason)" : text;
 }
 
-// Closes the descriptor unless it is released.
+// Closes the descriptor at its end.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path)
@@ -69,10 +69,9 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   int descriptor() const { return descriptor_; }
-  int Release() { return std::exchange(descriptor_, -1); }
 
  private:
-  int descriptor_;
+  const int descriptor_;
 };
 
 // Absolute and without links: the loader searches other folders for a name
@@ -117,7 +116,6 @@ absl::StatusOr<std::shared_ptr<PjrtPlugin>> PjrtPlugin::Load(
   if (known != registry.plugins.end()) return known->second;
   TIDEWHEEL_ASSIGN_OR_RETURN(std::shared_ptr<PjrtPlugin> plugin,
                              Open(file_path, library, file.descriptor()));
-  file.Release();
   registry.plugins.emplace(library, plugin);
   return plugin;
 }
@@ -141,7 +139,8 @@ absl::StatusOr<std::shared_ptr<PjrtPlugin>> PjrtPlugin::Open(
                            sizeof(pjrt_abi::Api), " are needed"),
         "; install another build of the plugin"));
   }
-  std::shared_ptr<PjrtPlugin> plugin(new PjrtPlugin(path, dup(file), api));
+  std::shared_ptr<PjrtPlugin> plugin(
+      new PjrtPlugin(path, fcntl(file, F_DUPFD_CLOEXEC, 0), api));
   TIDEWHEEL_RETURN_IF_ERROR(plugin->Check());
   TIDEWHEEL_RETURN_IF_ERROR(plugin->Initialize());
   return plugin;
