@@ -47,10 +47,11 @@ std::string DescribeOrder(const CurveRun& run) {
   }
   std::string text = "one at a time, as in simulate --max-concurrency 1";
   if (run.has_sessions) {
-    absl::StrAppend(&text,
-                    ". Sessions: a later turn comes its think time after the "
-                    "turn before it came, as if requests took no time; where "
-                    "they do, turns may come in another order");
+    absl::StrAppend(
+        &text,
+        ". Sessions: in the order of a simulation in which no page was "
+        "evicted. In smaller pools requests run longer, and turns "
+        "come later: an estimate there");
   }
   return text;
 }

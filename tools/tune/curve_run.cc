@@ -90,6 +90,16 @@ ServingOptions ServingFor(const CurveOptions& options, const Trace& trace,
   return serving;
 }
 
+void SortByAdmission(const std::vector<Residency>& residencies,
+                     PagePaths& paths) {
+  std::stable_sort(
+      paths.requests.begin(), paths.requests.end(),
+      [&](const PagePaths::Request& a, const PagePaths::Request& b) {
+        return residencies[a.index].admitted_us <
+               residencies[b.index].admitted_us;
+      });
+}
+
 absl::Status CheckSizes(const CurveOptions& options, const HitCurve& curve) {
   std::vector<int64_t> sizes = options.sizes;
   const std::optional<int64_t> pool = options.serving.plan.total_num_pages;
@@ -227,17 +237,25 @@ absl::StatusOr<CurveRun> MakeCurve(Trace trace, const CurveOptions& options) {
         facts.max_model_len.value_or(0),
         " tokens, the longest that is allowed; raise --max-model-len"));
   }
-  std::optional<HitCurve> curve;
-  int64_t rough_below = 0;
-  if (options.concurrency == Concurrency::kOneAtATime) {
-    curve = ComputeHitCurve(paths);
-  } else {
+  const bool has_sessions =
+      std::any_of(trace.requests.begin(), trace.requests.end(),
+                  [](const TraceRequest& r) { return r.after_request >= 0; });
+  std::vector<Residency> residencies;
+  if (has_sessions || options.concurrency == Concurrency::kAsTheyCome) {
     const ServingOptions serving =
         ServingFor(options, trace, paths, facts.max_model_len);
     const PoolSimulation simulation{trace, serving, options.concurrency,
                                     options.on_progress};
-    TIDEWHEEL_ASSIGN_OR_RETURN(const std::vector<Residency> residencies,
+    TIDEWHEEL_ASSIGN_OR_RETURN(residencies,
                                MeasureResidencies(simulation, paths));
+  }
+  std::optional<HitCurve> curve;
+  int64_t rough_below = 0;
+  if (options.concurrency == Concurrency::kOneAtATime) {
+    // When a turn comes depends on how long those before it ran.
+    if (has_sessions) SortByAdmission(residencies, paths);
+    curve = ComputeHitCurve(paths);
+  } else {
     TimedHitCurve timed = ComputeTimedHitCurve(paths, residencies);
     curve = std::move(timed.curve);
     rough_below = timed.all_running_pages;
@@ -245,9 +263,6 @@ absl::StatusOr<CurveRun> MakeCurve(Trace trace, const CurveOptions& options) {
   const double seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
   TIDEWHEEL_RETURN_IF_ERROR(CheckSizes(options, *curve));
-  const bool has_sessions =
-      std::any_of(trace.requests.begin(), trace.requests.end(),
-                  [](const TraceRequest& r) { return r.after_request >= 0; });
   CurveRun run{.trace = std::move(trace),
                .paths = std::move(paths),
                .curve = *std::move(curve),

@@ -65,7 +65,8 @@ struct PagePathOptions {
 
 // The requests in the order in which one client sends them, who sends the next
 // when one has ended. A session's later turn comes its think time after the
-// turn before it *arrived*: how long that ran is not known here.
+// turn before it *arrived*: how long that ran is not known here. Their order is
+// no invariant; pages keep their numbers in any other.
 //
 // Errors: InvalidArgument for a page size below 1, or one so small that the
 // trace has more pages than memory for them (kMaxPages).
