@@ -280,10 +280,10 @@ TEST_F(KernelLibraryTest, AManifestThatIsNotOneIsRefusedWithThePlace) {
   const auto entry = [](auto change) -> Change {
     return [change](Json& manifest) { change(manifest["artifacts"][1]); };
   };
-  const auto set = [&](const char* name, Json value) {
+  const auto set = [&](const char* name, const Json& value) {
     return entry([=](Json& e) { e[name] = value; });
   };
-  const auto option = [&](const char* name, Json value) {
+  const auto option = [&](const char* name, const Json& value) {
     return entry([=](Json& e) { e["options"][name] = value; });
   };
   const std::vector<std::pair<const char*, Change>> changes = {
