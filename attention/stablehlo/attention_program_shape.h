@@ -85,7 +85,15 @@ absl::Status CheckAttentionShape(const AttentionProgramShape& shape);
 AttentionProgramShape WithChosenTiles(AttentionProgramShape shape);
 
 // Upper bound of the temporary memory that a compiler plans for the program,
-// in bytes.
+// in bytes. With Hq, Hkv, D, PD, T, S for num_q_heads, num_kv_heads, head_dim,
+// pool_head_dim, num_tokens, max_num_seqs, and L tokens of a block:
+//   tile(R, Q) = R * L * 2 * Hkv * PD * (bytes of kv_type + 4)
+//                + R * Q * Hq * (12 * L + 20 * D)
+//   bound = tile(row_tile, 1), or in the prefill form the larger of that and
+//           tile(1, query_tile)
+//           + T * (8 * Hq * D + 16 * Hkv * PD) + 4 * T * (S + 16) + 1 MiB
+// tests/attention/stablehlo/attention_memory_test.cc compares it with what
+// compilers say.
 // REQUIRES: CheckAttentionShape is ok.
 int64_t AttentionTempBound(const AttentionProgramShape& shape);
 

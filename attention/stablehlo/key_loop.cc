@@ -128,9 +128,14 @@ KeyLoop::Block KeyLoop::GatherBlock(const Value& block) {
   const Value corner = b_.Concatenate(
       {b_.Reshape(tile_.row, column), b_.Fill(entry, column)}, 1);
   const Value ids = b_.Gather(page_indices_, corner, {1, pages}, 1);
+  // With fewer than 8 combined heads TPU compilers store gathered pages of
+  // four dimensions in other tiles than the pool's, and copy the pool to have
+  // them; of three they do not.
+  const Dims page = {1, shape_.page_size * 2 * heads, shape_.pool_head_dim};
+  const Value pool =
+      b_.Reshape(kv_pages_, {shape_.total_num_pages, page[1], page[2]});
   const Value got =
-      b_.Gather(kv_pages_, b_.Reshape(ids, {num_rows_, pages, 1}),
-                {1, shape_.page_size, 2 * heads, shape_.pool_head_dim}, 1);
+      b_.Gather(pool, b_.Reshape(ids, {num_rows_, pages, 1}), page, 1);
   const Value split =
       b_.Reshape(got, {num_rows_, tokens, heads, 2, shape_.pool_head_dim});
   const auto take = [&](int64_t which) {

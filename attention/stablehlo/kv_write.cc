@@ -19,11 +19,7 @@ Value Stored(ProgramBuilder& b, const AttentionProgramShape& shape,
              std::optional<float> scale, const Value& v) {
   if (shape.new_kv_type == shape.kv_type) return v;
   Value wide = b.Convert(v, ElementType::kFloat32);
-  if (scale.has_value()) {
-    // Compilers replace a division by a constant with a multiplication by its
-    // inverse, which rounds otherwise.
-    wide = b.Div(wide, b.Barrier(b.Float32(*scale)));
-  }
+  if (scale.has_value()) wide = b.Div(wide, b.Float32(*scale));
   if (SizeOfScalar(shape.kv_type) == 1) {
     const float largest = LargestOf(shape.kv_type);
     const float least = shape.kv_type == ScalarType::kInt8 ? -128 : -largest;

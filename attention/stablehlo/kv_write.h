@@ -2,7 +2,9 @@
 //
 // K and V of the pool's type are moved as they are. Others are divided by their
 // scale, clamped if the pool holds 8 bits, and rounded to nearest even, the
-// way StoreScalar does: bit for bit on a CPU.
+// way StoreScalar does. The quotient may differ from a division's in its last
+// bit: XLA and LLVM multiply by the reciprocal and see through whatever hides
+// that the scale is a constant. A scale that is a power of two is exact.
 //
 // Thread-safety: a pure function.
 

@@ -1,10 +1,12 @@
 #include "attention/stablehlo/page_program.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/status_macros.h"
+#include "attention/stablehlo/index_limits.h"
 #include "attention/stablehlo/program_builder.h"
 
 namespace tidewheel {
@@ -14,8 +16,6 @@ using Direction = ProgramBuilder::Direction;
 using Values = ProgramBuilder::Values;
 
 absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
-  constexpr int64_t kLargestIndex = INT32_MAX;
-  // So that no product of two of them, or bytes of a page, overflow.
   for (const auto& [name, size] :
        {std::pair("total_num_pages", pool.total_num_pages),
         std::pair("page_size", pool.page_size),
@@ -33,6 +33,14 @@ absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
         "total_num_pages ", pool.total_num_pages, " times page_size ",
         pool.page_size, " exceeds ", kLargestIndex,
         ", the largest int32 index; give fewer pages"));
+  }
+  const int64_t num_pages = std::max(pool.total_num_pages, num_ids);
+  if (ProductUpTo(kLargestTensor, {num_pages, pool.page_size, pool.num_kv_heads,
+                                   pool.pool_head_dim, 2 * 4}) >
+      kLargestTensor) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_pages, " pages take more than ", kLargestTensor,
+                     " bytes, which no device holds; give smaller sizes"));
   }
   return absl::OkStatus();
 }

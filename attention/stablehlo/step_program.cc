@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/status_macros.h"
+#include "attention/stablehlo/index_limits.h"
 #include "attention/stablehlo/program_builder.h"
 
 namespace tidewheel {
@@ -16,9 +17,9 @@ using Direction = ProgramBuilder::Direction;
 absl::Status CheckSizes(
     std::initializer_list<std::pair<const char*, int64_t>> sizes) {
   for (const auto& [name, size] : sizes) {
-    if (size < 1 || size > INT32_MAX) {
+    if (size < 1 || size > kLargestIndex) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " ", size, " is not in [1, ", INT32_MAX,
+          absl::StrCat(name, " ", size, " is not in [1, ", kLargestIndex,
                        "]; give the page table's sizes"));
     }
   }
