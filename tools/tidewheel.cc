@@ -5,6 +5,8 @@
 
 #include "tools/check_command.h"
 #include "tools/command_context.h"
+#include "tools/devices_command.h"
+#include "tools/pjrt/plugin_worker.h"
 #include "tools/plan_command.h"
 #include "tools/simulate_command.h"
 #include "tools/tune_command.h"
@@ -22,6 +24,8 @@ int main(int argc, char** argv) {
   tidewheel::AddTuneCommand(app, context);
   tidewheel::AddPlanCommand(app, context);
   tidewheel::AddCheckCommand(app, context);
+  tidewheel::AddDevicesCommand(app, context);
+  tidewheel::AddPluginWorkerCommand(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
