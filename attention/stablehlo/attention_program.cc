@@ -13,7 +13,6 @@ namespace tidewheel {
 namespace {
 
 using Direction = ProgramBuilder::Direction;
-using Values = ProgramBuilder::Values;
 
 // Query tokens that gather their own pages. All [n].
 struct QueryList {

@@ -11,7 +11,6 @@ namespace {
 
 using Direction = ProgramBuilder::Direction;
 using Precision = ProgramBuilder::Precision;
-using Values = ProgramBuilder::Values;
 
 class KeyLoop {
  public:

@@ -13,7 +13,6 @@ namespace tidewheel {
 namespace {
 
 using Direction = ProgramBuilder::Direction;
-using Values = ProgramBuilder::Values;
 
 absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
   for (const auto& [name, size] :

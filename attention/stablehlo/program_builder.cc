@@ -27,17 +27,6 @@ Dims Range(int64_t first, int64_t count) {
   return range;
 }
 
-std::string TypeList(const ProgramBuilder::Values& values) {
-  return absl::StrJoin(values, ", ", [](std::string* out, const Value& v) {
-    out->append(v.type.ToString());
-  });
-}
-
-std::string Hex(uint32_t bits, int digits) {
-  return absl::StrCat(
-      "0x", absl::Hex(bits, digits == 8 ? absl::kZeroPad8 : absl::kZeroPad4));
-}
-
 bool Contains(const Dims& dims, int64_t value) {
   return std::ranges::find(dims, value) != dims.end();
 }
@@ -73,97 +62,20 @@ absl::string_view DirectionName(ProgramBuilder::Direction direction) {
 }
 
 absl::string_view PrecisionName(ProgramBuilder::Precision precision) {
-  switch (precision) {
-    case ProgramBuilder::Precision::kDefault:
-      return "DEFAULT";
-    case ProgramBuilder::Precision::kHigh:
-      return "HIGH";
-    case ProgramBuilder::Precision::kHighest:
-      break;
-  }
-  return "HIGHEST";
+  return precision == ProgramBuilder::Precision::kHigh ? "HIGH" : "HIGHEST";
 }
 
 }  // namespace
 
-ProgramBuilder::ProgramBuilder() : regions_(1) {}
-
-Value ProgramBuilder::Define(const TensorType& type, std::string name) {
-  const int id = static_cast<int>(definitions_.size());
-  definitions_.push_back({.name = std::move(name),
-                          .type = type,
-                          .depth = regions_.size() - 1,
-                          .in_scope = true,
-                          .constant = {}});
-  return {id, type};
-}
-
-void ProgramBuilder::AppendLine(absl::string_view line) {
-  regions_.back().text.append(2 * regions_.size() + 2, ' ');
-  absl::StrAppend(&regions_.back().text, line, "\n");
-}
-
-Value ProgramBuilder::Append(const TensorType& type, absl::string_view text) {
-  const Value v = Define(type, absl::StrCat("%", next_name_++));
-  AppendLine(
-      absl::StrCat(definitions_[static_cast<size_t>(v.id)].name, " = ", text));
-  return v;
-}
-
-Value ProgramBuilder::AppendConstant(const TensorType& type,
-                                     const std::string& literal) {
-  const std::string text = absl::StrCat("stablehlo.constant dense<", literal,
-                                        "> : ", type.ToString());
-  const auto found = regions_.back().constants.find(text);
-  if (found != regions_.back().constants.end()) return {found->second, type};
-  const Value v = Append(type, text);
-  definitions_[static_cast<size_t>(v.id)].constant = literal;
-  regions_.back().constants[text] = v.id;
-  return v;
-}
-
-std::string ProgramBuilder::Name(const Value& v) {
-  TIDEWHEEL_CHECK(v.id >= 0);
-  const int id = Localize(v.id, regions_.size() - 1);
-  return definitions_[static_cast<size_t>(id)].name;
-}
-
-std::string ProgramBuilder::Operands(const Values& values) {
-  std::string names;
-  for (const Value& v : values) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", Name(v));
-  }
-  return names;
-}
-
-int ProgramBuilder::Localize(int id, size_t depth) {
-  const Definition definition = definitions_[static_cast<size_t>(id)];
-  TIDEWHEEL_CHECK(definition.in_scope);
-  if (definition.depth == depth) return id;
-  if (!definition.constant.empty()) {
-    return AppendConstant(definition.type, definition.constant).id;
-  }
-  // A value from further out: the loop hands it in.
-  Loop& loop = loops_[depth - 1];
-  const auto found = loop.local.find(id);
-  if (found != loop.local.end()) return found->second;
-  const Value local = Define(definition.type, absl::StrCat("%", next_name_++));
-  loop.outer.push_back({id, definition.type});
-  loop.local[id] = local.id;
-  loop.arguments.push_back(local.id);
-  return local.id;
-}
-
 Value ProgramBuilder::Argument(absl::string_view name, const TensorType& type,
                                std::optional<int> aliased_result) {
   arguments_.push_back({std::string(name), type, aliased_result});
-  return Define(type, absl::StrCat("%", name));
+  return writer_.Define(type, absl::StrCat("%", name));
 }
 
 Program ProgramBuilder::Finish(absl::string_view name, const Values& results) {
-  TIDEWHEEL_CHECK_EQ(regions_.size(), 1u);
-  const std::string names = Operands(results);
-  AppendLine(absl::StrCat("return ", names, " : ", TypeList(results)));
+  const std::string names = writer_.Operands(results);
+  writer_.AppendLine(absl::StrCat("return ", names, " : ", TypeList(results)));
   const std::string arguments = absl::StrJoin(
       arguments_, ",\n", [](std::string* out, const ProgramArgument& argument) {
         absl::StrAppend(out, "      %", argument.name, ": ",
@@ -176,39 +88,36 @@ Program ProgramBuilder::Finish(absl::string_view name, const Values& results) {
       });
   Program program;
   program.name = std::string(name);
-  program.text =
-      absl::StrCat("module @", name, " {\n  func.func public @main(", "\n",
-                   arguments, ")\n      -> (", TypeList(results), ") {\n",
-                   regions_[0].text, "  }\n}\n");
+  program.text = absl::StrCat(
+      "module @", name, " {\n  func.func public @main(", "\n", arguments,
+      ")\n      -> (", TypeList(results), ") {\n", writer_.text(), "  }\n}\n");
   program.arguments = arguments_;
   for (const Value& v : results) program.results.push_back(v.type);
   return program;
 }
 
 Value ProgramBuilder::Int32(int64_t value) {
-  return AppendConstant({ElementType::kInt32, {}}, absl::StrCat(value));
-}
-
-Value ProgramBuilder::Uint32(uint32_t value) {
-  return AppendConstant({ElementType::kUint32, {}}, absl::StrCat(value));
+  return writer_.AppendConstant({ElementType::kInt32, {}}, absl::StrCat(value));
 }
 
 Value ProgramBuilder::Float32(float value) {
-  return AppendConstant({ElementType::kFloat32, {}},
-                        Hex(std::bit_cast<uint32_t>(value), 8));
+  return writer_.AppendConstant(
+      {ElementType::kFloat32, {}},
+      absl::StrCat("0x",
+                   absl::Hex(std::bit_cast<uint32_t>(value), absl::kZeroPad8)));
 }
 
 Value ProgramBuilder::Zero(ElementType type) {
   const char* literal = "0";
   if (type == ElementType::kBool) literal = "false";
   if (IsFloat(type)) literal = "0.0";
-  return AppendConstant({type, {}}, literal);
+  return writer_.AppendConstant({type, {}}, literal);
 }
 
 Value ProgramBuilder::Iota(const Dims& dims, int64_t dimension) {
   const TensorType type = {ElementType::kInt32, dims};
-  return Append(type, absl::StrCat("stablehlo.iota dim = ", dimension, " : ",
-                                   type.ToString()));
+  return writer_.Append(type, absl::StrCat("stablehlo.iota dim = ", dimension,
+                                           " : ", type.ToString()));
 }
 
 Value ProgramBuilder::Fill(const Value& scalar, const Dims& dims) {
@@ -223,8 +132,8 @@ Value ProgramBuilder::Broadcast(const Value& v, const Dims& dims,
   }
   if (dims == v.type.dims) return v;
   const TensorType type = {v.type.element, dims};
-  return Append(
-      type, absl::StrCat("stablehlo.broadcast_in_dim ", Name(v),
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.broadcast_in_dim ", writer_.Name(v),
                          ", dims = ", List(mapping), " : (", v.type.ToString(),
                          ") -> ", type.ToString()));
 }
@@ -233,9 +142,9 @@ Value ProgramBuilder::Reshape(const Value& v, const Dims& dims) {
   const TensorType type = {v.type.element, dims};
   TIDEWHEEL_CHECK_EQ(type.num_elements(), v.type.num_elements());
   if (dims == v.type.dims) return v;
-  return Append(type,
-                absl::StrCat("stablehlo.reshape ", Name(v), " : (",
-                             v.type.ToString(), ") -> ", type.ToString()));
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.reshape ", writer_.Name(v), " : (",
+                         v.type.ToString(), ") -> ", type.ToString()));
 }
 
 Value ProgramBuilder::Transpose(const Value& v, const Dims& permutation) {
@@ -244,9 +153,10 @@ Value ProgramBuilder::Transpose(const Value& v, const Dims& permutation) {
   for (const int64_t from : permutation) {
     type.dims.push_back(v.dim(static_cast<size_t>(from)));
   }
-  return Append(type, absl::StrCat("stablehlo.transpose ", Name(v), ", dims = ",
-                                   List(permutation), " : (", v.type.ToString(),
-                                   ") -> ", type.ToString()));
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.transpose ", writer_.Name(v),
+                         ", dims = ", List(permutation), " : (",
+                         v.type.ToString(), ") -> ", type.ToString()));
 }
 
 Value ProgramBuilder::Slice(const Value& v, const Dims& begin,
@@ -260,10 +170,10 @@ Value ProgramBuilder::Slice(const Value& v, const Dims& begin,
     ranges.push_back(absl::StrCat(begin[i], ":", end[i]));
   }
   if (type == v.type) return v;
-  return Append(type,
-                absl::StrCat("stablehlo.slice ", Name(v), " [",
-                             absl::StrJoin(ranges, ", "), "] : (",
-                             v.type.ToString(), ") -> ", type.ToString()));
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.slice ", writer_.Name(v), " [",
+                         absl::StrJoin(ranges, ", "), "] : (",
+                         v.type.ToString(), ") -> ", type.ToString()));
 }
 
 Value ProgramBuilder::Concatenate(const Values& parts, int64_t dimension) {
@@ -273,8 +183,8 @@ Value ProgramBuilder::Concatenate(const Values& parts, int64_t dimension) {
     TIDEWHEEL_CHECK(parts[i].type.element == type.element);
     type.dims[d] += parts[i].dim(d);
   }
-  const std::string names = Operands(parts);
-  return Append(
+  const std::string names = writer_.Operands(parts);
+  return writer_.Append(
       type, absl::StrCat("stablehlo.concatenate ", names, ", dim = ", dimension,
                          " : (", TypeList(parts), ") -> ", type.ToString()));
 }
@@ -282,35 +192,38 @@ Value ProgramBuilder::Concatenate(const Values& parts, int64_t dimension) {
 Value ProgramBuilder::Convert(const Value& v, ElementType element) {
   if (element == v.type.element) return v;
   const TensorType type = {element, v.type.dims};
-  return Append(type,
-                absl::StrCat("stablehlo.convert ", Name(v), " : (",
-                             v.type.ToString(), ") -> ", type.ToString()));
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.convert ", writer_.Name(v), " : (",
+                         v.type.ToString(), ") -> ", type.ToString()));
 }
 
 Value ProgramBuilder::BitcastConvert(const Value& v, ElementType element) {
   if (element == v.type.element) return v;
   const TensorType type = {element, v.type.dims};
   TIDEWHEEL_CHECK_EQ(type.num_bytes(), v.type.num_bytes());
-  return Append(type,
-                absl::StrCat("stablehlo.bitcast_convert ", Name(v), " : (",
-                             v.type.ToString(), ") -> ", type.ToString()));
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.bitcast_convert ", writer_.Name(v), " : (",
+                         v.type.ToString(), ") -> ", type.ToString()));
 }
 
 Value ProgramBuilder::ReducePrecision(const Value& v, int exponent_bits,
                                       int mantissa_bits) {
-  return Append(v.type, absl::StrCat("stablehlo.reduce_precision ", Name(v),
-                                     ", format = e", exponent_bits, "m",
-                                     mantissa_bits, " : ", v.type.ToString()));
+  return writer_.Append(
+      v.type, absl::StrCat("stablehlo.reduce_precision ", writer_.Name(v),
+                           ", format = e", exponent_bits, "m", mantissa_bits,
+                           " : ", v.type.ToString()));
 }
 
 Value ProgramBuilder::Barrier(const Value& v) {
-  return Append(v.type, absl::StrCat("stablehlo.optimization_barrier ", Name(v),
-                                     " : ", v.type.ToString()));
+  return writer_.Append(
+      v.type, absl::StrCat("stablehlo.optimization_barrier ", writer_.Name(v),
+                           " : ", v.type.ToString()));
 }
 
 Value ProgramBuilder::Unary(absl::string_view op, const Value& v) {
-  return Append(v.type, absl::StrCat("stablehlo.", op, " ", Name(v), " : ",
-                                     v.type.ToString()));
+  return writer_.Append(
+      v.type, absl::StrCat("stablehlo.", op, " ", writer_.Name(v), " : ",
+                           v.type.ToString()));
 }
 
 Value ProgramBuilder::Like(const Value& a, const Value& b) {
@@ -322,9 +235,9 @@ Value ProgramBuilder::Binary(absl::string_view op, const Value& a,
   const Value left = Like(a, b);
   const Value right = Like(b, a);
   TIDEWHEEL_CHECK(left.type == right.type);
-  return Append(left.type,
-                absl::StrCat("stablehlo.", op, " ", Operands({left, right}),
-                             " : ", left.type.ToString()));
+  return writer_.Append(left.type, absl::StrCat("stablehlo.", op, " ",
+                                                writer_.Operands({left, right}),
+                                                " : ", left.type.ToString()));
 }
 
 Value ProgramBuilder::Compare(Direction direction, const Value& a,
@@ -332,16 +245,11 @@ Value ProgramBuilder::Compare(Direction direction, const Value& a,
   const Value left = Like(a, b);
   const Value right = Like(b, a);
   TIDEWHEEL_CHECK(left.type == right.type);
-  const char* kind = ", SIGNED";
-  if (IsFloat(left.type.element)) kind = ", FLOAT";
-  if (left.type.element == ElementType::kUint32 ||
-      left.type.element == ElementType::kUint8) {
-    kind = ", UNSIGNED";
-  }
-  return Append(
+  const char* kind = IsFloat(left.type.element) ? ", FLOAT" : ", SIGNED";
+  return writer_.Append(
       {ElementType::kBool, left.type.dims},
       absl::StrCat("stablehlo.compare ", DirectionName(direction), ", ",
-                   Operands({left, right}), kind, " : (",
+                   writer_.Operands({left, right}), kind, " : (",
                    TypeList({left, right}), ") -> ",
                    TensorType{ElementType::kBool, left.type.dims}.ToString()));
 }
@@ -352,10 +260,11 @@ Value ProgramBuilder::Select(const Value& predicate, const Value& yes,
   const Value right = Like(no, predicate);
   TIDEWHEEL_CHECK(left.type == right.type);
   TIDEWHEEL_CHECK(left.type.dims == predicate.type.dims);
-  return Append(left.type, absl::StrCat("stablehlo.select ",
-                                        Operands({predicate, left, right}),
-                                        " : ", predicate.type.ToString(), ", ",
-                                        left.type.ToString()));
+  return writer_.Append(
+      left.type,
+      absl::StrCat("stablehlo.select ",
+                   writer_.Operands({predicate, left, right}), " : ",
+                   predicate.type.ToString(), ", ", left.type.ToString()));
 }
 
 Value ProgramBuilder::Reduce(absl::string_view op, const Value& v,
@@ -374,9 +283,9 @@ Value ProgramBuilder::Reduce(absl::string_view op, const Value& v,
       type.dims.push_back(v.dim(i));
     }
   }
-  const std::string name = Name(v);
-  const std::string init_name = Name(init);
-  return Append(
+  const std::string name = writer_.Name(v);
+  const std::string init_name = writer_.Name(init);
+  return writer_.Append(
       type, absl::StrCat("stablehlo.reduce(", name, " init: ", init_name,
                          ") applies stablehlo.", op, " across dimensions = ",
                          List(dimensions), " : (", v.type.ToString(), ", ",
@@ -404,8 +313,8 @@ Value ProgramBuilder::Dot(const Value& lhs, const Value& rhs,
   append_free(rhs, dims.rhs_batching, dims.rhs_contracting);
   TIDEWHEEL_CHECK(lhs.type.element == rhs.type.element);
   const absl::string_view name = PrecisionName(precision);
-  return Append(
-      type, absl::StrCat("stablehlo.dot_general ", Operands({lhs, rhs}),
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.dot_general ", writer_.Operands({lhs, rhs}),
                          ", batching_dims = ", List(dims.lhs_batching), " x ",
                          List(dims.rhs_batching),
                          ", contracting_dims = ", List(dims.lhs_contracting),
@@ -422,9 +331,9 @@ Value ProgramBuilder::Gather(const Value& v, const Value& indices,
   type.dims.pop_back();
   const int64_t num_kept = static_cast<int64_t>(sizes.size()) - num_collapsed;
   type.dims.insert(type.dims.end(), sizes.begin() + num_collapsed, sizes.end());
-  return Append(
+  return writer_.Append(
       type, absl::StrCat(
-                "\"stablehlo.gather\"(", Operands({v, indices}),
+                "\"stablehlo.gather\"(", writer_.Operands({v, indices}),
                 ") <{dimension_numbers = #stablehlo.gather<offset_dims = ",
                 List(Range(batch, num_kept)),
                 ", collapsed_slice_dims = ", List(Range(0, num_collapsed)),
@@ -439,12 +348,12 @@ Value ProgramBuilder::Scatter(const Value& v, const Value& indices,
   const auto window = static_cast<int64_t>(v.type.dims.size()) - 1;
   const Value column = Reshape(indices, {indices.dim(0), 1});
   const std::string element = TensorType{v.type.element, {}}.ToString();
-  const std::string old = absl::StrCat("%", next_name_++);
-  const std::string update = absl::StrCat("%", next_name_++);
-  return Append(
+  const std::string old = writer_.NewName();
+  const std::string update = writer_.NewName();
+  return writer_.Append(
       v.type,
       absl::StrCat(
-          "\"stablehlo.scatter\"(", Operands({v, column, updates}),
+          "\"stablehlo.scatter\"(", writer_.Operands({v, column, updates}),
           ") <{indices_are_sorted = false, scatter_dimension_numbers = "
           "#stablehlo.scatter<update_window_dims = ",
           List(Range(1, window)),
@@ -460,8 +369,8 @@ Value ProgramBuilder::DynamicSlice(const Value& v, const Values& corner,
   const TensorType type = {v.type.element, sizes};
   Values operands = {v};
   operands.insert(operands.end(), corner.begin(), corner.end());
-  return Append(
-      type, absl::StrCat("stablehlo.dynamic_slice ", Operands(operands),
+  return writer_.Append(
+      type, absl::StrCat("stablehlo.dynamic_slice ", writer_.Operands(operands),
                          ", sizes = ", List(sizes), " : (", v.type.ToString(),
                          ", ", TypeList(corner), ") -> ", type.ToString()));
 }
@@ -470,80 +379,10 @@ Value ProgramBuilder::DynamicUpdateSlice(const Value& v, const Value& update,
                                          const Values& corner) {
   Values operands = {v, update};
   operands.insert(operands.end(), corner.begin(), corner.end());
-  return Append(
-      v.type,
-      absl::StrCat("stablehlo.dynamic_update_slice ", Operands(operands),
-                   " : (", TypeList(operands), ") -> ", v.type.ToString()));
-}
-
-void ProgramBuilder::Close(size_t first, const Loop& loop) {
-  for (size_t id = first; id < definitions_.size(); ++id) {
-    const bool is_argument =
-        std::ranges::find(loop.arguments, static_cast<int>(id)) !=
-        loop.arguments.end();
-    if (!is_argument) definitions_[id].in_scope = false;
-  }
-  regions_.pop_back();
-}
-
-ProgramBuilder::Values ProgramBuilder::While(const Values& init,
-                                             const Condition& condition,
-                                             const Body& body) {
-  loops_.emplace_back();
-  const size_t loop = loops_.size() - 1;
-  TIDEWHEEL_CHECK_EQ(loops_.size(), regions_.size());
-  Values state;
-  regions_.emplace_back();
-  for (const Value& v : init) {
-    state.push_back(Define(v.type, absl::StrCat("%", next_name_++)));
-    loops_[loop].arguments.push_back(state.back().id);
-  }
-  const size_t first = definitions_.size();
-  const Value goes_on = condition(state);
-  TIDEWHEEL_CHECK(goes_on.type == (TensorType{ElementType::kBool, {}}));
-  AppendLine(absl::StrCat("stablehlo.return ", Name(goes_on), " : tensor<i1>"));
-  const std::string condition_text = std::move(regions_.back().text);
-  Close(first, loops_[loop]);
-
-  regions_.emplace_back();
-  const Values next = body(state);
-  TIDEWHEEL_CHECK_EQ(next.size(), init.size());
-  for (size_t i = 0; i < init.size(); ++i) {
-    TIDEWHEEL_CHECK(next[i].type == init[i].type);
-  }
-  std::string names = Operands(next);  // May capture.
-  Values operands = init;
-  const Values& outer = loops_[loop].outer;
-  operands.insert(operands.end(), outer.begin(), outer.end());
-  for (const Value& v : outer) absl::StrAppend(&names, ", ", Name(v));
-  AppendLine(
-      absl::StrCat("stablehlo.return ", names, " : ", TypeList(operands)));
-  const std::string body_text = std::move(regions_.back().text);
-  Close(first, loops_[loop]);
-
-  std::vector<std::string> bindings;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const auto argument = static_cast<size_t>(loops_[loop].arguments[i]);
-    definitions_[argument].in_scope = false;
-    bindings.push_back(definitions_[argument].name);
-  }
-  loops_.pop_back();
-  for (size_t i = 0; i < operands.size(); ++i) {
-    absl::StrAppend(&bindings[i], " = ", Name(operands[i]));
-  }
-  const std::string name = absl::StrCat("%", next_name_++);
-  AppendLine(absl::StrCat(name, ":", operands.size(), " = stablehlo.while(",
-                          absl::StrJoin(bindings, ", "),
-                          ") : ", TypeList(operands), " cond {"));
-  absl::StrAppend(&regions_.back().text, condition_text);
-  AppendLine("} do {");
-  absl::StrAppend(&regions_.back().text, body_text);
-  AppendLine("}");
-  Values results;
-  for (size_t i = 0; i < init.size(); ++i) {
-    results.push_back(Define(init[i].type, absl::StrCat(name, "#", i)));
-  }
-  return results;
+  return writer_.Append(
+      v.type, absl::StrCat("stablehlo.dynamic_update_slice ",
+                           writer_.Operands(operands), " : (",
+                           TypeList(operands), ") -> ", v.type.ToString()));
 }
 
 }  // namespace tidewheel

@@ -6,14 +6,10 @@
 //
 // Use: 1. Argument for each, in order. 2. Operations. 3. Finish, once.
 //
-// A loop's regions may use any value from outside. StableHLO wants those as
-// operands of the loop, so the builder adds them, and writes constants anew.
-//
-// Where an operation takes two operands of one shape, either may be a scalar.
-// Shapes that do not fit, and a value of a loop used outside of it, are
-// CHECKed: they are mistakes of the emitter, not of its caller.
-//
-// Names are counters, so the same calls give the same bytes.
+// A loop's regions may use any value from outside (RegionWriter). Where an
+// operation takes two operands of one shape, either may be a scalar. Shapes
+// that do not fit are CHECKed: they are mistakes of the emitter, not of its
+// caller.
 //
 // Single-threaded. Allocates in every call.
 
@@ -21,43 +17,25 @@
 #define TIDEWHEEL_ATTENTION_STABLEHLO_PROGRAM_BUILDER_H_
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "attention/stablehlo/program_signature.h"
+#include "attention/stablehlo/region_writer.h"
 
 namespace tidewheel {
-
-using Dims = std::vector<int64_t>;
-
-// A result of an operation, or an argument.
-struct Value {
-  int id = -1;
-  TensorType type;
-
-  int64_t dim(size_t i) const { return type.dims[i]; }
-};
 
 class ProgramBuilder {
  public:
   enum class Direction { kEq, kNe, kLt, kLe, kGt, kGe };
-  enum class Precision { kDefault, kHigh, kHighest };
+  enum class Precision { kHigh, kHighest };
   struct DotDims {
     Dims lhs_batching;
     Dims rhs_batching;
     Dims lhs_contracting;
     Dims rhs_contracting;
   };
-  using Values = std::vector<Value>;
-  using Condition = std::function<Value(const Values&)>;
-  using Body = std::function<Values(const Values&)>;
-
-  ProgramBuilder();
 
   Value Argument(absl::string_view name, const TensorType& type,
                  std::optional<int> aliased_result = std::nullopt);
@@ -65,7 +43,6 @@ class ProgramBuilder {
 
   // Scalars.
   Value Int32(int64_t value);
-  Value Uint32(uint32_t value);
   Value Float32(float value);
   Value Zero(ElementType type);
 
@@ -121,50 +98,17 @@ class ProgramBuilder {
 
   // Starts with `init`; as long as `condition` of the state holds, `body`
   // gives the next one.
-  Values While(const Values& init, const Condition& condition,
-               const Body& body);
+  Values While(const Values& init, const RegionWriter::Condition& condition,
+               const RegionWriter::Body& body) {
+    return writer_.AppendLoop(init, condition, body);
+  }
 
  private:
-  struct Definition {
-    std::string name;
-    TensorType type;
-    size_t depth = 0;      // of the region
-    bool in_scope = true;  // false: its region is closed
-    std::string constant;  // what to write to have it again, if a constant
-  };
-  // A region that is being written.
-  struct Region {
-    std::string text;
-    std::map<std::string, int> constants;  // ids, by what is written
-  };
-  // The loop whose regions lie at one depth.
-  struct Loop {
-    Values outer;  // captured
-    std::map<int, int> local;
-    std::vector<int> arguments;
-  };
-
-  Value Define(const TensorType& type, std::string name);
-  // Appends `%name = text` and returns the result.
-  Value Append(const TensorType& type, absl::string_view text);
-  Value AppendConstant(const TensorType& type, const std::string& literal);
-  void AppendLine(absl::string_view line);
-  // The value's name where text is being written.
-  std::string Name(const Value& v);
-  // The names in order: a name may append a line, and the order of a call's
-  // arguments is the compiler's choice.
-  std::string Operands(const Values& values);
-  int Localize(int id, size_t depth);
-  // Ends the region whose definitions begin with id `first`.
-  void Close(size_t first, const Loop& loop);
   // `a` as a tensor of b's shape if only it is a scalar.
   Value Like(const Value& a, const Value& b);
 
   std::vector<ProgramArgument> arguments_;
-  std::vector<Definition> definitions_;  // by id
-  std::vector<Region> regions_;          // the function, then nested regions
-  std::vector<Loop> loops_;              // loops_[i] has region i + 1
-  int next_name_ = 0;
+  RegionWriter writer_;
 };
 
 }  // namespace tidewheel

@@ -16,8 +16,6 @@ absl::string_view ElementTypeName(ElementType type) {
       return "ui16";
     case ElementType::kInt32:
       return "i32";
-    case ElementType::kUint32:
-      return "ui32";
     case ElementType::kFloat32:
       return "f32";
     case ElementType::kBfloat16:
@@ -33,7 +31,6 @@ absl::string_view ElementTypeName(ElementType type) {
 size_t SizeOfElement(ElementType type) {
   switch (type) {
     case ElementType::kInt32:
-    case ElementType::kUint32:
     case ElementType::kFloat32:
       return 4;
     case ElementType::kUint16:

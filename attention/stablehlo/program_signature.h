@@ -29,7 +29,6 @@ enum class ElementType {
   kUint8,
   kUint16,
   kInt32,
-  kUint32,
   kFloat32,
   kBfloat16,
   kFloat8E4m3fn,
