@@ -4,6 +4,7 @@
 //   check --batch FILE.json     one call (batch_check)
 //   check --model NAME ...      a configuration (config_command)
 //   check --against FILE.csv    predictions beside verdicts (limits_against)
+//   check --tpu-compile ...     verdicts of libtpu itself (tpu_compile_command)
 //
 // This file only reads flags and picks one of them.
 
