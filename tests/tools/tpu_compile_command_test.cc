@@ -241,7 +241,8 @@ TEST_F(TpuCompileTest, LibtpuCompilesAnExportedKernelAsPredicted) {
   const nlohmann::json& too_large = report["shapes"][1];
   EXPECT_EQ(too_large["verdict"], "refused") << too_large.dump();
   EXPECT_EQ(too_large["agreement"], "agrees");
-  EXPECT_EQ(too_large["error_class"], "oom_smem");
+  EXPECT_EQ(too_large["error_class"], "oom_smem_one_allocation");
+  EXPECT_EQ(too_large["predicted"]["failure"], "oom_smem_one_allocation");
 }
 
 TEST(TpuCompileFlagsTest, SomethingToCompileIsNeededAndNotABatch) {
