@@ -113,10 +113,8 @@ PageAllocator::PageAllocator(const Options& options)
               options.page_size, options.hash_seed, options.hash_mask}),
       roots_(options.max_isolation_keys, index_),
       rows_(static_cast<size_t>(options.max_num_seqs)),
-      pins_(static_cast<size_t>(options.max_pins)) {
-  copies_.reserve(static_cast<size_t>(options.max_num_seqs));
-  copy_steps_.resize(static_cast<size_t>(options.max_num_seqs));
-}
+      pins_(static_cast<size_t>(options.max_pins)),
+      copies_(options.max_num_seqs) {}
 
 void PageAllocator::HashPages(std::span<const int32_t> tokens,
                               int32_t isolation, int32_t first_page,
@@ -255,9 +253,7 @@ bool PageAllocator::TryExtend(int32_t row, int32_t new_len) {
   if (need - from_promise > num_unpromised()) return false;
   int32_t new_pages = need;
   if (TailNeedsCopy(row)) {
-    if (copies_.size() == static_cast<size_t>(options_.max_num_seqs)) {
-      return false;
-    }
+    if (copies_.full()) return false;
     CopyTail(row);
     --new_pages;
   }
@@ -273,50 +269,17 @@ void PageAllocator::CopyTail(int32_t row) {
   const PageId source = table_.pages(row)[column];
   const PageId target = TakePage();
   // The row's reference to the source passes to the copy.
-  copies_.push_back({source, target, rows_[row].tail_tokens});
+  copies_.Add({source, target, rows_[row].tail_tokens});
   table_.ReplacePage(row, column, target);
 }
 
 void PageAllocator::ForgetCopiesTo(PageId target) {
-  for (size_t i = 0; i < copies_.size(); ++i) {
-    if (copies_[i].target != target) continue;
-    const PageId source = copies_[i].source;
-    copies_.erase(copies_.begin() + static_cast<ptrdiff_t>(i));
-    const size_t handed_out = static_cast<size_t>(num_copies_handed_out_);
-    if (i < handed_out) {
-      std::copy(copy_steps_.begin() + static_cast<ptrdiff_t>(i) + 1,
-                copy_steps_.begin() + static_cast<ptrdiff_t>(handed_out),
-                copy_steps_.begin() + static_cast<ptrdiff_t>(i));
-      --num_copies_handed_out_;
-    }
-    DropPage(source);
-    return;
-  }
-}
-
-void PageAllocator::HandOutCopies(int64_t step_id) {
-  const int32_t count = static_cast<int32_t>(copies_.size());
-  if (num_copies_handed_out_ > 0) {
-    TIDEWHEEL_CHECK_GT(step_id, copy_steps_[num_copies_handed_out_ - 1]);
-  }
-  while (num_copies_handed_out_ < count) {
-    copy_steps_[num_copies_handed_out_++] = step_id;
-  }
+  const std::optional<PageId> source = copies_.RemoveTo(target);
+  if (source.has_value()) DropPage(*source);
 }
 
 void PageAllocator::CompleteCopies(int64_t step_id) {
-  int32_t count = 0;
-  while (count < num_copies_handed_out_ && copy_steps_[count] <= step_id) {
-    ++count;
-  }
-  CompleteFirstCopies(count);
-}
-
-void PageAllocator::RecallCopies(int64_t step_id) {
-  while (num_copies_handed_out_ > 0 &&
-         copy_steps_[num_copies_handed_out_ - 1] >= step_id) {
-    --num_copies_handed_out_;
-  }
+  CompleteFirstCopies(copies_.CountUpTo(step_id));
 }
 
 void PageAllocator::CompleteFirstCopies(int32_t count) {
@@ -324,12 +287,10 @@ void PageAllocator::CompleteFirstCopies(int32_t count) {
   // A source that nobody holds now may be the target of another of these
   // copies: that one is done too, and is not to be forgotten. A later copy's
   // target is never such a source, since its row holds it.
-  for (int32_t i = 0; i < count; ++i) ReturnPage(copies_[i].source);
-  copies_.erase(copies_.begin(), copies_.begin() + count);
-  const int32_t left = std::max(num_copies_handed_out_ - count, 0);
-  std::copy_n(copy_steps_.begin() + (num_copies_handed_out_ - left), left,
-              copy_steps_.begin());
-  num_copies_handed_out_ = left;
+  for (const PageCopy& copy : copies_.all().first(static_cast<size_t>(count))) {
+    ReturnPage(copy.source);
+  }
+  copies_.RemoveFirst(count);
 }
 
 void PageAllocator::GiveBack(int32_t row, int32_t length) {
@@ -400,7 +361,7 @@ void PageAllocator::Publish(int32_t row, const Content& content,
   TIDEWHEEL_CHECK_GE(content.tokens.size(), static_cast<size_t>(committed_len));
   TIDEWHEEL_CHECK_GE(content.hashes.size(), static_cast<size_t>(end));
   int32_t& published = rows_[row].num_published;
-  for (const PageCopy& copy : copies_) {
+  for (const PageCopy& copy : copies_.all()) {
     for (int32_t column = published; column < end; ++column) {
       TIDEWHEEL_CHECK_NE(copy.target, table_.pages(row)[column]);
     }
@@ -454,8 +415,7 @@ int32_t PageAllocator::PagesFreedByRelease(int32_t row) const {
 bool PageAllocator::OthersHoldPages(int32_t row) const {
   // What pins and pending copies hold, no release frees. It may be the row's
   // own or another's as well; then this errs towards no.
-  int32_t others = pool_.num_lent() - table_.num_pages(row) -
-                   static_cast<int32_t>(copies_.size());
+  int32_t others = pool_.num_lent() - table_.num_pages(row) - copies_.size();
   for (const PinnedPath& pin : pins_) others -= pin.num_pages;
   return others > 0;
 }

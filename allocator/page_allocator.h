@@ -45,6 +45,7 @@
 #include "allocator/page_allocator_options.h"
 #include "allocator/page_pool.h"
 #include "allocator/page_table.h"
+#include "allocator/pending_copies.h"
 #include "allocator/prefix_index.h"
 
 namespace tidewheel {
@@ -57,15 +58,8 @@ class PageAllocator {
   using Pin = PagePin;
   using PrefixMatch = tidewheel::PrefixMatch;
   using AdmitOptions = PageAdmitOptions;
-
-  // What a row's pages hold or will hold.
-  struct Content {
-    std::span<const int32_t> tokens;
-    std::span<const uint64_t> hashes;  // of each full page, see HashPages
-    int32_t isolation = IsolationRoots::kShared;
-  };
-
-  enum class ResetMode { kRefuseWhileInUse, kForce };
+  using Content = PageContent;
+  using ResetMode = PrefixCacheReset;
 
   // Errors: InvalidArgument that names value, limit and remedy, among them a
   // page table that the scalar memory can not hold; ResourceExhausted if the
@@ -75,14 +69,14 @@ class PageAllocator {
 
   PageAllocator(const PageAllocator&) = delete;
   PageAllocator& operator=(const PageAllocator&) = delete;
-  // CHECKs nothing: rows may still be in use when a server shuts down.
+  // Rows may still be in use when a server shuts down.
   ~PageAllocator() = default;
 
   // A slot for the isolation key of a request; see IsolationRoots.
   std::optional<int32_t> TryAcquireIsolation(const IsolationKey& key) {
     return roots_.TryAcquire(key);
   }
-  // One more holder of a slot that has one.
+  // REQUIRES: the slot has a holder.
   void HoldIsolation(int32_t isolation) { roots_.Hold(isolation); }
   void ReleaseIsolation(int32_t isolation) { roots_.Release(isolation); }
 
@@ -144,32 +138,23 @@ class PageAllocator {
   // Pages that Release would make available or stop promising. O(pages).
   int32_t PagesFreedByRelease(int32_t row) const;
 
-  // Whether releasing all other rows would surely make a page available.
-  // O(max_pins).
+  // Whether releasing all other rows surely frees a page. O(max_pins).
   bool OthersHoldPages(int32_t row) const;
 
   void SwapRows(int32_t a, int32_t b);
 
   // Copies to do before anything is written, in this order. Their sources are
-  // held until CompleteCopies. Some are part of steps that were handed out and
-  // are not known to be done; those come first.
-  std::span<const PageCopy> pending_copies() const { return copies_; }
-  // The others.
-  std::span<const PageCopy> new_copies() const {
-    return std::span(copies_).subspan(
-        static_cast<size_t>(num_copies_handed_out_));
-  }
-  // new_copies() are part of this step. REQUIRES: step ids increase.
-  void HandOutCopies(int64_t step_id);
-  // The copies of the steps up to this one are done.
+  // held until CompleteCopies.
+  std::span<const PageCopy> pending_copies() const { return copies_.all(); }
+  // Of those, the ones that no step has been handed yet.
+  std::span<const PageCopy> new_copies() const { return copies_.fresh(); }
+  // new_copies() are part of this step; copies from this step on did not
+  // happen. REQUIRES: step ids increase.
+  void HandOutCopies(int64_t step_id) { copies_.HandOut(step_id); }
+  void RecallCopies(int64_t step_id) { copies_.Recall(step_id); }
+  // The copies of the steps up to this one are done; or all are.
   void CompleteCopies(int64_t step_id);
-  // The copies of this step and of later ones did not happen; they are new
-  // again.
-  void RecallCopies(int64_t step_id);
-  // All pending copies are done.
-  void CompleteCopies() {
-    CompleteFirstCopies(static_cast<int32_t>(copies_.size()));
-  }
+  void CompleteCopies() { CompleteFirstCopies(copies_.size()); }
 
   // Keeps the longest cached prefix of content.tokens (full pages) from being
   // evicted. Errors: NotFound if none is cached, ResourceExhausted if max_pins
@@ -184,9 +169,9 @@ class PageAllocator {
 
   const PageTable& table() const { return table_; }
   void ClearChanges() { table_.ClearChanges(); }
-  void RestoreChanges(std::span<const int32_t> changed_rows,
+  void RestoreChanges(std::span<const int32_t> rows,
                       std::span<const int32_t> previous_rows) {
-    table_.RestoreChanges(changed_rows, previous_rows);
+    table_.RestoreChanges(rows, previous_rows);
   }
   int32_t page_size() const { return options_.page_size; }
   const Options& options() const { return options_; }
@@ -200,7 +185,7 @@ class PageAllocator {
   }
   Stats stats() const;
 
-  // O(pool + table). Errors: Internal that says what is out of step.
+  // O(pool + table). Errors: Internal that says what is wrong.
   absl::Status CheckInvariants() const;
 
  private:
@@ -225,8 +210,7 @@ class PageAllocator {
     return tokens / options_.page_size +
            (tokens % options_.page_size != 0 ? 1 : 0);
   }
-  // One comparison also for a negative row.
-  void CheckRow(int32_t row) const {
+  void CheckRow(int32_t row) const {  // one comparison, also if negative
     TIDEWHEEL_CHECK_LT(static_cast<uint32_t>(row),
                        static_cast<uint32_t>(table_.num_rows()));
   }
@@ -258,10 +242,7 @@ class PageAllocator {
   int64_t pages_evicted_ = 0;
   std::vector<Row> rows_;         // [max_num_seqs]
   std::vector<PinnedPath> pins_;  // [max_pins]
-  std::vector<PageCopy> copies_;  // capacity max_num_seqs
-  // The steps of those that were handed out, which come first.
-  std::vector<int64_t> copy_steps_;  // [max_num_seqs], first
-  int32_t num_copies_handed_out_ = 0;
+  PendingCopies copies_;          // [max_num_seqs]
 };
 
 }  // namespace tidewheel

@@ -31,7 +31,7 @@ absl::Status PageAllocator::CheckInvariants() const {
       ++holders[page];
     }
   }
-  for (const PageCopy& copy : copies_) ++holders[copy.source];
+  for (const PageCopy& copy : copies_.all()) ++holders[copy.source];
   for (PageId page = 1; page < pool_.total_num_pages(); ++page) {
     if (holders[page] != pool_.reference_count(page)) {
       return absl::InternalError(

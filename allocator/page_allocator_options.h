@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
+#include "allocator/isolation_roots.h"
 #include "allocator/page_pool.h"
 #include "allocator/prefix_index.h"
 
@@ -34,6 +36,15 @@ struct PageAllocatorStats {
   int32_t promised_pages = 0;
   int64_t pages_taken = 0;    // since Create
   int64_t pages_evicted = 0;  // of those, taken from the cache
+};
+
+enum class PrefixCacheReset { kRefuseWhileInUse, kForce };
+
+// What a row's pages hold or will hold.
+struct PageContent {
+  std::span<const int32_t> tokens;
+  std::span<const uint64_t> hashes;  // of each full page, see HashPages
+  int32_t isolation = IsolationRoots::kShared;
 };
 
 // The cached pages that a prompt begins with.

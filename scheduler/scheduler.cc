@@ -11,14 +11,14 @@ namespace tidewheel {
 
 // The policy of one step.
 Scheduler::PlanResult Scheduler::Plan(int64_t now_us) {
-  TIDEWHEEL_CHECK_LT(num_in_flight_, options_.max_steps_in_flight);
+  TIDEWHEEL_CHECK(!steps_.full());
   TIDEWHEEL_CHECK_GE(now_us, now_us_);
   now_us_ = now_us;
   ++plans_;
   preempted_in_step_ = false;
   ExpireWaiting();
   // A failure is narrowed down one step at a time.
-  if (num_suspects_ > 0 && num_in_flight_ > 0) return {};
+  if (num_suspects_ > 0 && !steps_.empty()) return {};
   rows_.BeginStep();
   HoldEnding();
   if (num_suspects_ > 0) HoldAllButSuspects();
@@ -44,7 +44,7 @@ void Scheduler::ExpireWaiting() {
 // Sequences that end when the steps in flight are committed get no token.
 void Scheduler::HoldEnding() {
   waits_for_ending_ = false;
-  if (num_in_flight_ == 0) ending_slots_.clear();
+  if (steps_.empty()) ending_slots_.clear();
   for (const int32_t slot : ending_slots_) {
     const Sequence& sequence = sequences_[slot];
     if (!sequence.is_ending || sequence.row < 0) continue;
@@ -319,14 +319,14 @@ void Scheduler::CountAdmission(Sequence& sequence, int32_t cached_tokens) {
 
 Scheduler::PlanResult Scheduler::BuildPlan() {
   if (rows_.num_scheduled == 0) {
-    if (num_in_flight_ > 0 || !has_unfinished()) return {};
+    if (!steps_.empty() || !has_unfinished()) return {};
     if (rows_.num_rows() > 0) {
       return {nullptr, rows_.request[0], WaitReason::kPages};
     }
     const Sequence& head = sequences_[queue_.first()];
     return {nullptr, head.id, head.wait_reason};
   }
-  PlannedStep& next = step(num_in_flight_);
+  PlannedStep& next = steps_.next();
   StepPlan& plan = next.plan;
   const int32_t num_seqs = rows_.num_scheduled;
   const size_t rows = static_cast<size_t>(num_seqs);
@@ -344,7 +344,7 @@ Scheduler::PlanResult Scheduler::BuildPlan() {
   plan.positions = std::span(next.positions).first(tokens);
   plan.requests = std::span(next.requests).first(rows);
   plan.wants_logits = std::span(next.wants_logits).first(rows);
-  ++num_in_flight_;
+  steps_.PushNext();
   if (options_.validate_steps) ValidatePlan(plan);
   return {&plan, {}, WaitReason::kNotTried};
 }
@@ -405,7 +405,7 @@ void Scheduler::NameRows(PlannedStep& next) {
   }
   next.row_changes = rows_.changes();
   next.plan.sampled_from = {};
-  if (num_in_flight_ == 0) return;
+  if (steps_.empty()) return;
   // The step in flight is the one that the table's changes are relative to.
   const PageTable& table = allocator_->table();
   std::fill_n(next.sampled_from.begin(), num_seqs, -1);

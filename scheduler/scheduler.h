@@ -40,35 +40,17 @@
 #include "absl/status/statusor.h"
 #include "allocator/page_allocator.h"
 #include "scheduler/explanation.h"
-#include "scheduler/planned_step.h"
 #include "scheduler/request.h"
 #include "scheduler/running_rows.h"
 #include "scheduler/scheduler_options.h"
+#include "scheduler/scheduler_stats.h"
 #include "scheduler/sequence_store.h"
 #include "scheduler/step_plan.h"
+#include "scheduler/steps_in_flight.h"
 #include "scheduler/submission.h"
 #include "scheduler/waiting_queue.h"
 
 namespace tidewheel {
-
-// Counts since Create.
-struct SchedulerStats {
-  int64_t accepted = 0;
-  int64_t refused = 0;
-  int64_t finished = 0;  // for whatever reason
-  int64_t steps = 0;     // committed
-  int64_t failed_steps = 0;
-  int64_t dropped_steps = 0;  // planned after one that failed, and lost with it
-  int64_t preemptions = 0;
-  int64_t committed_tokens = 0;  // query tokens of committed steps
-  int64_t generated_tokens = 0;
-  int64_t recomputed_tokens = 0;  // computed, preempted, and not found cached
-  // Tokens looked up and found, at first admissions and after preemptions.
-  int64_t prefix_cache_queries = 0;
-  int64_t prefix_cache_hits = 0;
-  int64_t preempted_prefix_cache_queries = 0;
-  int64_t preempted_prefix_cache_hits = 0;
-};
 
 class Scheduler {
  public:
@@ -149,7 +131,7 @@ class Scheduler {
   }
 
   bool has_unfinished() const { return num_waiting() + num_running() > 0; }
-  int32_t num_steps_in_flight() const { return num_in_flight_; }
+  int32_t num_steps_in_flight() const { return steps_.size(); }
   int32_t num_waiting() const { return queue_.size(); }
   int32_t num_running() const { return rows_.num_rows(); }
   const SchedulerStats& stats() const { return stats_; }
@@ -215,17 +197,11 @@ class Scheduler {
   void ForgiveFailures(const PlannedStep& step,
                        std::span<const int32_t> sampled);
   void ClearSuspicion(const PlannedStep& step);
-  void Discard(PlannedStep& step);
+  void Discard(const PlannedStep& step);
   int32_t CurrentRow(const PlannedStep& step, int32_t row) const;
 
-  // Steps in flight, 0 being the oldest; free ones follow.
-  PlannedStep& step(int32_t i) {
-    return steps_[static_cast<size_t>(first_step_ + i) % steps_.size()];
-  }
-  const PlannedStep& step(int32_t i) const {
-    return steps_[static_cast<size_t>(first_step_ + i) % steps_.size()];
-  }
-  // Its place among them. Errors: FailedPrecondition if there is none.
+  // Its place among the steps in flight. Errors: FailedPrecondition if there is
+  // none.
   absl::StatusOr<int32_t> FindInFlight(int64_t step_id) const;
 
   void MarkEnding(int32_t slot);
@@ -242,9 +218,7 @@ class Scheduler {
   SchedulerStats stats_;
   int64_t now_us_ = 0;
 
-  std::vector<PlannedStep> steps_;  // [max_steps_in_flight], a ring
-  int32_t first_step_ = 0;          // the oldest in flight
-  int32_t num_in_flight_ = 0;
+  StepsInFlight steps_;
   int64_t last_step_id_ = 0;
   int64_t plans_ = 0;              // calls of Plan
   bool waits_for_ending_ = false;  // somebody ends when steps are committed

@@ -11,20 +11,20 @@
 namespace tidewheel {
 
 absl::StatusOr<int32_t> Scheduler::FindInFlight(int64_t step_id) const {
-  for (int32_t i = 0; i < num_in_flight_; ++i) {
-    if (step(i).plan.step_id == step_id) return i;
+  for (int32_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].plan.step_id == step_id) return i;
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "step ", step_id, " is not in flight, ",
-      num_in_flight_ > 0 ? absl::StrCat("step ", step(0).plan.step_id, " is")
-                         : std::string("none is"),
+      steps_.empty() ? std::string("none is")
+                     : absl::StrCat("step ", steps_[0].plan.step_id, " is"),
       "; its result came late or twice and is dropped"));
 }
 
 absl::Status Scheduler::Commit(int64_t step_id,
                                std::span<const int32_t> sampled) {
   TIDEWHEEL_ASSIGN_OR_RETURN(const int32_t place, FindInFlight(step_id));
-  const PlannedStep& done = step(0);
+  const PlannedStep& done = steps_[0];
   if (place != 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         "step ", step_id, " was planned after step ", done.plan.step_id,
@@ -35,8 +35,7 @@ absl::Status Scheduler::Commit(int64_t step_id,
         "step ", step_id, " has ", done.plan.batch.num_seqs, " rows but ",
         sampled.size(), " sampled tokens came; give one entry a row"));
   }
-  first_step_ = (first_step_ + 1) % static_cast<int32_t>(steps_.size());
-  --num_in_flight_;
+  steps_.PopOldest();
   allocator_->CompleteCopies(step_id);
   ++stats_.steps;
   stats_.committed_tokens += done.plan.batch.total_q_tokens();
@@ -189,10 +188,10 @@ void Scheduler::ClearSuspicion(const PlannedStep& done) {
 absl::Status Scheduler::Fail(int64_t step_id) {
   TIDEWHEEL_ASSIGN_OR_RETURN(const int32_t place, FindInFlight(step_id));
   ++stats_.failed_steps;
-  stats_.dropped_steps += num_in_flight_ - place - 1;
-  while (num_in_flight_ > place) Discard(step(--num_in_flight_));
+  const PlannedStep& failed = steps_[place];
+  stats_.dropped_steps += steps_.size() - place - 1;
+  while (steps_.size() > place) Discard(steps_.PopNewest());
   allocator_->RecallCopies(step_id);
-  const PlannedStep& failed = step(place);
   const int32_t num_seqs = failed.plan.batch.num_seqs;
   for (int32_t row = 0; row < num_seqs; ++row) {
     const int32_t now = CurrentRow(failed, row);
@@ -207,7 +206,7 @@ absl::Status Scheduler::Fail(int64_t step_id) {
 }
 
 // The newest step in flight did not happen.
-void Scheduler::Discard(PlannedStep& lost) {
+void Scheduler::Discard(const PlannedStep& lost) {
   allocator_->RestoreChanges(lost.plan.changed_rows, lost.plan.previous_rows);
   for (int32_t row = 0; row < lost.plan.batch.num_seqs; ++row) {
     const int32_t now = CurrentRow(lost, row);
@@ -227,7 +226,7 @@ absl::Status Scheduler::Cancel(RequestId id) {
                      "never accepted"));
   }
   Sequence& sequence = sequences_[*slot];
-  if (num_in_flight_ > 0 && sequence.state == SequenceState::kRunning) {
+  if (!steps_.empty() && sequence.state == SequenceState::kRunning) {
     // What the device samples for it is dropped.
     sequence.length_when_cancelled = rows_.known[sequence.row];
     MarkEnding(*slot);

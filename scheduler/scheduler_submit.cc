@@ -140,20 +140,14 @@ Scheduler::Scheduler(const SchedulerOptions& options,
   endings_.reserve(2 * rows);
   finished_.reserve(slots);
   taken_.reserve(slots);
-  steps_.reserve(static_cast<size_t>(options.max_steps_in_flight));
-  for (int32_t i = 0; i < options.max_steps_in_flight; ++i) {
-    PlannedStep& step = steps_.emplace_back(table.max_num_seqs(),
-                                            options.max_num_batched_tokens);
-    RaggedBatch& batch = step.plan.batch;
-    batch.kv_lens = step.kv_lens;
-    batch.cu_q_lens = step.cu_q_lens;
-    batch.page_indices = table.entries();
-    batch.max_num_seqs = table.max_num_seqs();
-    batch.pages_per_seq = table.pages_per_seq();
-    batch.page_size = allocator_->page_size();
-    batch.total_num_pages = allocator_->options().total_num_pages;
-    batch.max_num_batched_tokens = options.max_num_batched_tokens;
-  }
+  RaggedBatch batch;
+  batch.page_indices = table.entries();
+  batch.max_num_seqs = table.max_num_seqs();
+  batch.pages_per_seq = table.pages_per_seq();
+  batch.page_size = allocator_->page_size();
+  batch.total_num_pages = allocator_->options().total_num_pages;
+  batch.max_num_batched_tokens = options.max_num_batched_tokens;
+  steps_.Reserve(options.max_steps_in_flight, batch);
 }
 
 absl::StatusOr<RequestId> Scheduler::Submit(const Request& request,
@@ -237,11 +231,10 @@ absl::StatusOr<RequestId> Scheduler::Fork(RequestId id, int64_t now_us) {
     return absl::NotFoundError(absl::StrCat(
         "request ", id.value, " is not unfinished; fork it before it ends"));
   }
-  if (num_in_flight_ > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("request ", id.value, " can not be forked while step ",
-                     step(num_in_flight_ - 1).plan.step_id,
-                     " is in flight; commit it first"));
+  if (!steps_.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "request ", id.value, " can not be forked while step ",
+        steps_.newest().plan.step_id, " is in flight; commit it first"));
   }
   const absl::Status room = CheckRoom();
   if (!room.ok()) {

@@ -113,7 +113,7 @@ TEST(SchedulerDeathTest, PlanWhileAStepIsInFlight) {
   SchedulerWorld world;
   world.Submit({});
   ASSERT_NE(world.Plan(), nullptr);
-  EXPECT_DEATH(world.scheduler().Plan(0), "in_flight_");
+  EXPECT_DEATH(world.scheduler().Plan(0), "steps_.full");
 }
 
 TEST(SchedulerDeathTest, TimeThatGoesBack) {

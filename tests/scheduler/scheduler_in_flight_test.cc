@@ -87,7 +87,7 @@ TEST(SchedulerInFlightTest, AtMostAsManyAsAllowedAreOnTheirWay) {
   world.Submit({.prompt = 4, .max_new = 20});
   world.Plan();
   world.Plan();
-  EXPECT_DEATH(world.Plan(), "num_in_flight_");
+  EXPECT_DEATH(world.Plan(), "steps_.full");
 }
 
 TEST(SchedulerInFlightTest, ThreeStepsInFlightAreRefused) {
