@@ -167,6 +167,13 @@ TEST_F(TpuCompileTest, PluginThatCanNotBeLoadedIsNotAVerdict) {
                               HasSubstr("told to abort")));
 }
 
+TEST_F(TpuCompileTest, PluginThatCompilesForNoTpuIsBadInput) {
+  TIDEWHEEL_REQUIRE_PJRT_CPU_PLUGIN(path, 0);
+  const CommandOutput output = Run(Options(path, kThreeShapes));
+  EXPECT_EQ(output.exit_code, kExitBadInput);
+  EXPECT_THAT(output.err, HasSubstr("compiles for no TPU; give the path of"));
+}
+
 TEST_F(TpuCompileTest, MistakesInAShapeFileHaveAPlace) {
   const struct {
     const char* text;

@@ -84,6 +84,15 @@ absl::StatusOr<std::unique_ptr<CompileRun>> CompileRun::Start(
     const Options& options) {
   TIDEWHEEL_ASSIGN_OR_RETURN(std::unique_ptr<PluginProcess> first,
                              PluginProcess::Start(ChildOptions(options)));
+  TIDEWHEEL_ASSIGN_OR_RETURN(
+      const Json topologies,
+      first->Ask({{"request", "topologies"}}, "", options.timeout_s * 1000));
+  const auto chips = topologies.find("chips");
+  if (chips == topologies.end() || chips->empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plugin '", options.plugin,
+                     "' compiles for no TPU; give the path of libtpu.so"));
+  }
   return std::unique_ptr<CompileRun>(new CompileRun(options, std::move(first)));
 }
 

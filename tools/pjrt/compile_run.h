@@ -55,7 +55,8 @@ class CompileRun {
   // Called for each job in the order of the jobs, one at a time.
   using OnDone = std::function<void(const CompileJob&, const CompileOutcome&)>;
 
-  // Errors: those of PluginProcess::Start.
+  // Errors: those of PluginProcess::Start and Ask; InvalidArgument for a plugin
+  // that compiles for no TPU.
   static absl::StatusOr<std::unique_ptr<CompileRun>> Start(
       const Options& options);
 

@@ -1,12 +1,12 @@
 #include "tools/pjrt/plugin_worker.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <variant>
@@ -227,10 +227,12 @@ int RunPluginWorker(const PluginWorkerOptions& options) {
   Channel channel(STDIN_FILENO);
   Worker worker(channel);
   absl::Status status = worker.Load(options.plugin);
-  if (!status.ok()) return 1;
-  status = worker.Serve();
-  if (absl::IsUnavailable(status)) return 0;
-  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  if (status.ok()) {
+    status = worker.Serve();
+    if (absl::IsUnavailable(status)) return 0;
+  }
+  std::fprintf(stderr, "tidewheel %s, which tidewheel runs itself: %s\n",
+               kPluginWorkerCommand, std::string(status.message()).c_str());
   return 1;
 }
 
