@@ -204,10 +204,12 @@ void Simulation::Send(int32_t index, int64_t sent_us) {
     KeepExample(index, id.status());
     record.ended_us = runner_.now_us();
     ++refused_;
+    if (options_.on_request) options_.on_request({index, {}, record});
     arrivals_.OnEnd(index, record.ended_us);
     return;
   }
   record.state = RequestRecord::State::kUnfinished;
+  if (options_.on_request) options_.on_request({index, *id, record});
   runner_.Register(*id, output);
   in_flight_.emplace(id->value, index);
   result_.peak_in_flight =
@@ -242,6 +244,10 @@ absl::Status Simulation::RunStep(const StepPlan& plan) {
 bool Simulation::SkipIdleTime() {
   if (arrivals_.empty() || arrivals_.next().time_us <= runner_.now_us()) {
     return false;
+  }
+  if (options_.on_idle) {
+    options_.on_idle({runner_.now_us(), arrivals_.next().time_us,
+                      scheduler_.allocator().stats()});
   }
   runner_.AdvanceTo(arrivals_.next().time_us);
   return true;
@@ -317,6 +323,7 @@ void Simulation::TakeFinished() {
     record.generated_tokens = finished.generated_tokens;
     record.cached_tokens = finished.cached_tokens;
     record.preemptions = finished.preemptions;
+    if (options_.on_request) options_.on_request({index, finished.id, record});
     runner_.Forget(finished.id);
     in_flight_.erase(found);
     ++ended_;

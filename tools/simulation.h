@@ -53,6 +53,21 @@ struct StepRecord {
   int64_t preemptions = 0;  // since the start
 };
 
+// A request was sent, and accepted or refused, or has ended; its record's state
+// says which.
+struct RequestEvent {
+  int32_t request = 0;  // index into the trace
+  RequestId id;         // 0: refused
+  const RequestRecord& record;
+};
+
+// Nothing runs from start to end.
+struct IdleRecord {
+  int64_t start_us = 0;
+  int64_t end_us = 0;
+  PageAllocator::Stats pages;
+};
+
 struct SimulationProgress {
   int64_t ended_requests = 0;
   int64_t total_requests = 0;
@@ -66,6 +81,9 @@ struct SimulationOptions {
   DeclaredTokens declared = {};
   // Called after each step, before its tokens are committed; may be empty.
   std::function<void(const StepRecord&)> on_step = {};
+  // Called when each happens; may be empty.
+  std::function<void(const RequestEvent&)> on_request = {};
+  std::function<void(const IdleRecord&)> on_idle = {};
   // Called now and then; may be empty. Has no influence on the result.
   std::function<void(const SimulationProgress&)> on_progress = {};
 };
