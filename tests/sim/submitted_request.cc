@@ -27,8 +27,11 @@ absl::Status SubmittedRequest::CheckAnswer(const FinishedRequest& finished,
                  generated.size(), " are there");
   }
   const std::vector<int32_t> next = model.GreedyNext(tokens);
+  std::vector<double> shortfalls;
+  if (logit_tolerance > 0) shortfalls = model.Shortfalls(tokens);
   for (size_t i = prompt.size(); i < tokens.size(); ++i) {
     if (tokens[i] == next[i - 1]) continue;
+    if (logit_tolerance > 0 && shortfalls[i] <= logit_tolerance) continue;
     return Wrong("generated token ", i - prompt.size(), " of ",
                  generated.size(), " behind a prompt of ", prompt.size(),
                  " is ", tokens[i], " and would be ", next[i - 1], " alone");
@@ -48,6 +51,15 @@ absl::Status SubmittedRequest::CheckAnswer(const FinishedRequest& finished,
     return Wrong("nobody cancelled it");
   }
   return absl::OkStatus();
+}
+
+int64_t SubmittedRequest::CountNearTies(std::span<const int32_t> tokens,
+                                        const TinyTransformer& model) const {
+  if (logit_tolerance == 0) return 0;
+  const std::vector<double> shortfalls = model.Shortfalls(tokens);
+  return std::ranges::count_if(
+      shortfalls.begin() + static_cast<ptrdiff_t>(prompt.size()),
+      shortfalls.end(), [](double shortfall) { return shortfall > 0; });
 }
 
 // How a request that generated these tokens ends with the last of them; nothing

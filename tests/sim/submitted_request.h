@@ -24,13 +24,20 @@ struct SubmittedRequest {
   std::optional<int32_t> end_token;
   std::vector<int32_t> stop_tokens;
   bool cancelled = false;
+  // How far below the best logit a token's may be: what the rounding of a
+  // device may cost. 0: not at all.
+  double logit_tolerance = 0;
 
   // Fails unless `tokens` are the prompt and then, token by token, what `model`
-  // generates greedily, and end where they should: neither sooner nor later if
-  // the request completed, anywhere before its end if it did not.
+  // generates greedily (but for logit_tolerance), and end where they should:
+  // neither sooner nor later if the request completed, anywhere before its end
+  // if it did not.
   absl::Status CheckAnswer(const FinishedRequest& finished,
                            std::span<const int32_t> tokens,
                            const TinyTransformer& model) const;
+  // Generated tokens that are not what `model` generates greedily.
+  int64_t CountNearTies(std::span<const int32_t> tokens,
+                        const TinyTransformer& model) const;
 
  private:
   std::optional<FinishReason> EndBehind(

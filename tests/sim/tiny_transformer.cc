@@ -135,9 +135,14 @@ void TinyTransformer::Finish(int32_t layer, const Attention& attention,
   for (size_t i = 0; i < hidden.size(); ++i) hidden[i] += added[i];
 }
 
-std::optional<int32_t> TinyTransformer::Greedy(const Hidden& hidden) const {
-  std::array<double, kVocabulary> logits;
+TinyTransformer::Logits TinyTransformer::LogitsOf(const Hidden& hidden) const {
+  Logits logits;
   unembed_.Multiply(Normalize(hidden, final_norm_), logits);
+  return logits;
+}
+
+std::optional<int32_t> TinyTransformer::Greedy(const Hidden& hidden) const {
+  const Logits logits = LogitsOf(hidden);
   for (const double logit : logits) {
     if (std::isnan(logit)) return std::nullopt;
   }
@@ -174,7 +179,7 @@ TinyTransformer::Attention TinyTransformer::Attend(
   return attention;
 }
 
-std::vector<int32_t> TinyTransformer::GreedyNext(
+std::vector<TinyTransformer::Hidden> TinyTransformer::Run(
     std::span<const int32_t> tokens) const {
   std::vector<Hidden> hidden;
   for (const int32_t token : tokens) hidden.push_back(Embed(token));
@@ -187,13 +192,30 @@ std::vector<int32_t> TinyTransformer::GreedyNext(
       Finish(layer, Attend(std::span(projected).first(i + 1)), hidden[i]);
     }
   }
+  return hidden;
+}
+
+std::vector<int32_t> TinyTransformer::GreedyNext(
+    std::span<const int32_t> tokens) const {
   std::vector<int32_t> next;
-  for (const Hidden& last : hidden) {
+  for (const Hidden& last : Run(tokens)) {
     const std::optional<int32_t> token = Greedy(last);
     TIDEWHEEL_CHECK(token.has_value());
     next.push_back(*token);
   }
   return next;
+}
+
+std::vector<double> TinyTransformer::Shortfalls(
+    std::span<const int32_t> tokens) const {
+  std::vector<double> shortfalls = {0};
+  const std::vector<Hidden> hidden = Run(tokens);
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    const Logits logits = LogitsOf(hidden[i - 1]);
+    shortfalls.push_back(*std::ranges::max_element(logits) -
+                         logits[static_cast<size_t>(tokens[i])]);
+  }
+  return shortfalls;
 }
 
 }  // namespace tidewheel

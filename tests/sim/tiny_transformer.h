@@ -70,6 +70,10 @@ class TinyTransformer {
   // A sequence was generated greedily exactly if each of its generated tokens
   // is what follows those before it.
   std::vector<int32_t> GreedyNext(std::span<const int32_t> tokens) const;
+  // For each token the logit that it lacks to the best one behind those before
+  // it; 0 for the first. Where attention rounds otherwise than here, a token
+  // may be second by a hair: this is the hair. [tokens.size()].
+  std::vector<double> Shortfalls(std::span<const int32_t> tokens) const;
 
  private:
   // y = W x.
@@ -93,10 +97,19 @@ class TinyTransformer {
     Matrix down;            // [kHidden, kMlp]
   };
 
+  // Runs the same network on a device.
+  friend class DeviceTransformer;
+
+  using Logits = std::array<double, kVocabulary>;
+
   static Hidden Normalize(const Hidden& hidden, const Matrix& factors);
   static Attention Attend(std::span<const Projected> keys);
 
   TinyTransformer(Draw draw, ScalarType kv_type);
+
+  Logits LogitsOf(const Hidden& hidden) const;
+  // Behind the last layer, for each token.
+  std::vector<Hidden> Run(std::span<const int32_t> tokens) const;
 
   ScalarType kv_type_;
   Matrix embedding_;  // [kVocabulary, kHidden]

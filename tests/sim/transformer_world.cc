@@ -120,6 +120,7 @@ absl::Status TransformerWorld::Submit() {
   --to_submit_;
   SubmittedRequest submitted;
   submitted.prompt = DrawPrompt();
+  submitted.logit_tolerance = settings_.logit_tolerance;
   const int32_t prompt = static_cast<int32_t>(submitted.prompt.size());
   // The last token is never fed back and needs no slot.
   const int32_t pool_tokens =
@@ -363,6 +364,7 @@ absl::Status TransformerWorld::TakeFinished() {
                    std::string(status.message()));
     }
     Count(finished);
+    counts_.near_ties += submitted->second.CountNearTies(tokens, model_);
     unfinished_.erase(submitted);
   }
   return absl::OkStatus();

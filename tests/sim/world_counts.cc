@@ -11,6 +11,7 @@ void WorldCounts::Add(const WorldCounts& other) {
   completed += other.completed;
   stopped += other.stopped;
   tokens += other.tokens;
+  near_ties += other.near_ties;
   preemptions += other.preemptions;
   hit_tokens += other.hit_tokens;
   forks += other.forks;

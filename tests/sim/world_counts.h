@@ -17,6 +17,8 @@ struct WorldCounts {
   int64_t completed = 0;  // of those, by a stop token or a limit
   int64_t stopped = 0;    // of those, by a token
   int64_t tokens = 0;     // generated and compared
+  // Of those, tokens that are right within logit_tolerance only.
+  int64_t near_ties = 0;
   int64_t preemptions = 0;
   int64_t hit_tokens = 0;
   int64_t forks = 0;

@@ -51,6 +51,8 @@ struct WorldSettings {
   int32_t reset = 0;
 
   WorldSabotage sabotage = WorldSabotage::kNone;
+  // Of the requests: see SubmittedRequest.
+  double logit_tolerance = 0;
 };
 
 WorldSettings DrawWorldSettings(uint64_t seed);
