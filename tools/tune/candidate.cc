@@ -90,6 +90,19 @@ std::string CandidateText(const Candidate& candidate) {
   return text;
 }
 
+Candidate WithPages(const Candidate& candidate, int64_t total_num_pages) {
+  Candidate changed = candidate;
+  changed.total_num_pages = total_num_pages;
+  const int64_t usable = candidate.total_num_pages - 1;
+  TIDEWHEEL_CHECK(usable > 0 && total_num_pages > 1);
+  // Rounded to nearest, so that a pool and back is the same candidate.
+  changed.watermark_pages = static_cast<int32_t>(
+      (2 * int64_t{candidate.watermark_pages} * (total_num_pages - 1) +
+       usable) /
+      (2 * usable));
+  return changed;
+}
+
 ServingOptions ServingOf(const Candidate& candidate,
                          const ServingOptions& base) {
   ServingOptions serving = base;

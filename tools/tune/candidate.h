@@ -56,6 +56,9 @@ int64_t KnobValue(const Candidate& candidate, Knob knob);
 // "32 x 3503 pages, 128 seqs, 2048 tokens, optimistic 35": one short line.
 std::string CandidateText(const Candidate& candidate);
 
+// The candidate with another pool; its watermark stays the same share of it.
+Candidate WithPages(const Candidate& candidate, int64_t total_num_pages);
+
 // `base` with the candidate's values in place of its own.
 ServingOptions ServingOf(const Candidate& candidate,
                          const ServingOptions& base);

@@ -86,6 +86,7 @@ struct LoadOutcome {
   int64_t requests = 0;
   int64_t warm_up_requests = 0;  // cut off in front
   int64_t not_completed = 0;
+  std::string refusal;  // of the first request that was refused
   int64_t preemptions = 0;
   int64_t recomputed_tokens = 0;
   int64_t prompt_tokens = 0;
@@ -108,12 +109,19 @@ struct CandidateResult {
   // last have intervals and can be recommended.
   int32_t rungs = 0;
   bool reached_last_rung = false;
+  // The objective on each rung that it ran in; 0 where it kept no promise.
+  // Figures of different rungs do not compare: shorter runs, other requests.
+  std::vector<double> by_rung;
   bool keeps_promise = false;  // at some load, on the last rung it ran in
-  // What the objective counts: requests per second of one copy, pages, or
-  // chips. Without reached_last_rung low = value = high.
+  // What the objective counts: requests per second of one copy, GiB of KV on
+  // all devices, or chips of all copies. Without reached_last_rung
+  // low = value = high.
   Estimate objective;
   // Fewest chips: copies of the model, each on candidate.chips.
   int32_t copies = 1;
+  // Seen to break the promise: a rate above, or a pool below, the best; 0: none
+  // was.
+  double broken_at = 0;
   LoadOutcome outcome;    // at its best load, on the last rung it ran in
   bool is_equal = false;  // to the best: their intervals overlap
   bool is_on_front = false;
