@@ -1,5 +1,3 @@
-#include "tools/simulate_command.h"
-
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +20,8 @@
 #include "tools/report/result_table.h"
 #include "tools/report/run_header.h"
 #include "tools/report/step_csv.h"
+#include "tools/server_config_file.h"
+#include "tools/simulate_command.h"
 #include "tools/simulate_flags.h"
 #include "tools/simulation_run.h"
 
@@ -128,7 +128,22 @@ int ReportError(const absl::Status& status, int exit_code,
   return exit_code;
 }
 
-int RunSimulate(const SimulateFlags& flags, CommandContext& context) {
+// Flags that were not given, from the file that --config names.
+absl::Status ReadConfig(const CLI::App& command, SimulateFlags& flags) {
+  if (flags.config_file.empty()) return absl::OkStatus();
+  TIDEWHEEL_ASSIGN_OR_RETURN(const ServerConfig config,
+                             ReadServerConfig(flags.config_file));
+  ApplyServerConfig(
+      config, [&command](const char* flag) { return command.count(flag) > 0; },
+      flags);
+  return absl::OkStatus();
+}
+
+int RunSimulate(const CLI::App& command, SimulateFlags flags,
+                CommandContext& context) {
+  if (const absl::Status status = ReadConfig(command, flags); !status.ok()) {
+    return ReportError(status, kExitBadInput, context);
+  }
   const absl::StatusOr<SimulateOptions> options = ResolveSimulateFlags(flags);
   if (!options.ok()) {
     return ReportError(options.status(), kExitBadInput, context);
@@ -169,8 +184,9 @@ CLI::App* AddSimulateCommand(CLI::App& parent, CommandContext& context) {
   command->footer(
       "Exit code: 0 all requests completed, 1 not all, 2 the input can not be "
       "used, 3 a result could not be written.");
-  command->callback(
-      [flags, &context] { context.exit_code = RunSimulate(*flags, context); });
+  command->callback([flags, command, &context] {
+    context.exit_code = RunSimulate(*command, *flags, context);
+  });
   return command;
 }
 

@@ -1,5 +1,3 @@
-#include "tools/simulate_flags.h"
-
 #include <CLI/CLI.hpp>
 
 #include "absl/status/status.h"
@@ -7,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/status_macros.h"
 #include "tools/flag_values.h"
+#include "tools/simulate_flags.h"
 #include "tools/traces/trace_format.h"
 
 namespace tidewheel {
@@ -203,6 +202,11 @@ void AddWorkloadFlags(CLI::App& command, SimulateFlags& flags) {
 }
 
 void AddSimulateFlags(CLI::App& command, SimulateFlags& flags) {
+  command
+      .add_option("--config", flags.config_file,
+                  "Server from a file, as tune --output writes it; flags "
+                  "given beside it win")
+      ->group("Server");
   AddServerFlags(command, flags);
   AddPolicyFlags(command, flags);
   AddWorkloadFlags(command, flags);

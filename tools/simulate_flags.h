@@ -31,6 +31,7 @@ namespace tidewheel {
 
 // As given. Absent is what has another default than a number.
 struct SimulateFlags {
+  std::string config_file;  // tidewheel.json; flags given beside it win
   ServingOptions serving;
   std::string kv_dtype = "auto";
   std::string policy = "fcfs";
