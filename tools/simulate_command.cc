@@ -1,3 +1,5 @@
+#include "tools/simulate_command.h"
+
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +23,6 @@
 #include "tools/report/run_header.h"
 #include "tools/report/step_csv.h"
 #include "tools/server_config_file.h"
-#include "tools/simulate_command.h"
 #include "tools/simulate_flags.h"
 #include "tools/simulation_run.h"
 

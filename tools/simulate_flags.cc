@@ -1,3 +1,5 @@
+#include "tools/simulate_flags.h"
+
 #include <CLI/CLI.hpp>
 
 #include "absl/status/status.h"
@@ -5,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "allocator/status_macros.h"
 #include "tools/flag_values.h"
-#include "tools/simulate_flags.h"
 #include "tools/traces/trace_format.h"
 
 namespace tidewheel {

@@ -12,12 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "allocator/status_macros.h"
 #include "tools/output_file.h"
 #include "tools/report/progress_bar.h"
 #include "tools/tune/curve_flags.h"
 #include "tools/tune/curve_report.h"
 #include "tools/tune/curve_run.h"
+#include "tools/tune/tune_flags.h"
+#include "tools/tune/tune_run.h"
 #include "tools/workload_choice.h"
 
 namespace tidewheel {
@@ -122,18 +125,63 @@ int RunCurve(const CLI::App& command, const CurveFlags& flags,
   return run->checks_hold() ? 0 : kExitCurveDeviates;
 }
 
+// What the search does not read.
+constexpr const char* kCurveFlags[] = {"--timed", "--sizes", "--verify",
+                                       "--save-curve"};
+
+absl::Status CheckMode(const CLI::App& command, bool is_curve) {
+  if (is_curve) {
+    const std::optional<std::string> flag = GivenTuneFlag(command);
+    if (!flag.has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        *flag,
+        " is for the search and has no effect on the curve; leave out "
+        "--curve or this flag"));
+  }
+  for (const char* flag : kCurveFlags) {
+    if (command.count(flag) == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " is for the curve; give --curve too, or leave it out"));
+  }
+  return absl::OkStatus();
+}
+
+int RunEither(const CLI::App& command, const CurveFlags& curve,
+              const TuneFlags& tune, CommandContext& context) {
+  const absl::Status status = CheckMode(command, curve.curve);
+  if (!status.ok()) return ReportError(status, kExitBadInput, context);
+  if (curve.curve) return RunCurve(command, curve, context);
+  absl::StatusOr<ResolvedTuneFlags> resolved =
+      ResolveTuneFlags(command, tune, curve.shared);
+  if (!resolved.ok()) {
+    return ReportError(resolved.status(), kExitBadInput, context);
+  }
+  return RunTune(*std::move(resolved),
+                 {.result_file = curve.result_file,
+                  .config_file = tune.config_file,
+                  .quiet = curve.quiet,
+                  .should_stop = {}},
+                 context);
+}
+
 }  // namespace
 
 CLI::App* AddTuneCommand(CLI::App& parent, CommandContext& context) {
   CLI::App* command = parent.add_subcommand(
-      "tune", "Say how many KV pages a workload needs, and what each buys");
-  auto flags = std::make_shared<CurveFlags>();
-  AddCurveFlags(*command, *flags);
+      "tune",
+      "Find the configuration that keeps a promise, or say what each KV page "
+      "buys");
+  auto curve = std::make_shared<CurveFlags>();
+  auto tune = std::make_shared<TuneFlags>();
+  AddTuneFlags(*command, *tune, curve->shared);
+  AddCurveFlags(*command, *curve);
   command->footer(
-      "Exit code: 0 all is well, 1 the curve deviates from full simulations, 2 "
-      "the input can not be used, 3 a result could not be written.");
-  command->callback([flags, command, &context] {
-    context.exit_code = RunCurve(*command, *flags, context);
+      "Exit code: 0 all is well, 1 no configuration keeps the promise or the "
+      "curve deviates from full simulations, 2 the input can not be used, 3 a "
+      "result could not be written, 130 ended by ctrl-C after printing the "
+      "best so far.");
+  command->callback([curve, tune, command, &context] {
+    context.exit_code = RunEither(*command, *curve, *tune, context);
   });
   return command;
 }

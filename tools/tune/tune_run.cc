@@ -1,0 +1,139 @@
+#include "tools/tune/tune_run.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "allocator/status_macros.h"
+#include "tools/output_file.h"
+#include "tools/report/progress_bar.h"
+#include "tools/server_config_file.h"
+#include "tools/tune/interrupt.h"
+#include "tools/tune/traffic.h"
+#include "tools/tune/tune_json.h"
+#include "tools/tune/tune_report_text.h"
+#include "tools/tune/tune_search.h"
+
+namespace tidewheel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Files {
+  std::optional<OutputFile> result;
+  std::optional<OutputFile> config;
+};
+
+absl::StatusOr<Files> OpenFiles(const TuneOutputs& outputs) {
+  Files files;
+  if (!outputs.result_file.empty()) {
+    TIDEWHEEL_ASSIGN_OR_RETURN(files.result,
+                               OutputFile::Open(outputs.result_file));
+  }
+  if (!outputs.config_file.empty()) {
+    TIDEWHEEL_ASSIGN_OR_RETURN(files.config,
+                               OutputFile::Open(outputs.config_file));
+  }
+  return files;
+}
+
+absl::Status WriteFiles(const TuneResult& result, Files& files) {
+  if (files.result.has_value()) {
+    files.result->Write(TuneJson(result));
+    TIDEWHEEL_RETURN_IF_ERROR(files.result->Close());
+  }
+  if (files.config.has_value()) {
+    if (result.setup.has_value()) {
+      files.config->Write(ServerConfigJson(
+          ConfigOf(*result.setup, result.serving.model, result.serving.chip)));
+    }
+    TIDEWHEEL_RETURN_IF_ERROR(files.config->Close());
+  }
+  return absl::OkStatus();
+}
+
+int Report(const absl::Status& status, int exit_code, CommandContext& context) {
+  const std::string message(status.message());
+  std::fprintf(context.err, "tidewheel tune: %s\n", message.c_str());
+  return exit_code;
+}
+
+// The longest request decides what a server must be able to hold, unless the
+// user has.
+void SetMaxModelLen(const Traffic& traffic, ServingOptions& serving) {
+  if (serving.plan.max_model_len.has_value()) return;
+  serving.plan.max_model_len = traffic.longest_request_tokens();
+}
+
+absl::Status SetSpace(const ResolvedTuneFlags& flags, const Traffic& traffic,
+                      TuneOptions& options) {
+  if (flags.has_space) return absl::OkStatus();
+  TIDEWHEEL_ASSIGN_OR_RETURN(
+      options.space,
+      DefaultSpace(options.server.serving, traffic, options.objective));
+  LeaveAlone(flags.pinned, options.space);
+  return absl::OkStatus();
+}
+
+double CpuSeconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+}  // namespace
+
+int RunTune(ResolvedTuneFlags flags, const TuneOutputs& outputs,
+            CommandContext& context) {
+  const InterruptWatch watch;
+  const Clock::time_point start = Clock::now();
+  const double cpu_start = CpuSeconds();
+  const absl::StatusOr<Traffic> traffic =
+      Traffic::Create(flags.workload, flags.replications);
+  if (!traffic.ok()) return Report(traffic.status(), kExitBadInput, context);
+  TuneOptions options = flags.options;
+  SetMaxModelLen(*traffic, options.server.serving);
+  absl::Status status = SetSpace(flags, *traffic, options);
+  if (!status.ok()) return Report(status, kExitBadInput, context);
+  absl::StatusOr<Files> files = OpenFiles(outputs);
+  if (!files.ok()) return Report(files.status(), kExitBadInput, context);
+  if (!outputs.quiet) {
+    std::fputs(TuneHeader(options, *traffic).c_str(), context.out);
+    std::fflush(context.out);
+  }
+  options.should_stop = [&outputs] {
+    return InterruptWatch::requested() ||
+           (outputs.should_stop && outputs.should_stop());
+  };
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  std::optional<ProgressBar> bar;
+  if (!outputs.quiet && isatty(fileno(context.err)) != 0) {
+    bar.emplace(context.err);
+    options.on_progress = [&](const SimulationProgress& progress) {
+      bar->Update(progress, elapsed());
+    };
+  }
+  absl::StatusOr<TuneResult> result = RunTuneSearch(options, *traffic);
+  if (bar.has_value()) bar->Clear();
+  if (!result.ok()) {
+    const bool is_input = absl::IsInvalidArgument(result.status()) ||
+                          absl::IsNotFound(result.status());
+    return Report(result.status(), is_input ? kExitBadInput : kExitTuneFailed,
+                  context);
+  }
+  result->wall_seconds = elapsed();
+  result->cpu_seconds = CpuSeconds() - cpu_start;
+  std::fputs(TuneReportText(*result).c_str(), context.out);
+  status = WriteFiles(*result, *files);
+  if (!status.ok()) return Report(status, kExitTuneFailed, context);
+  if (result->interrupted) return kExitInterrupted;
+  return result->attainable ? 0 : kExitPromiseNotKept;
+}
+
+}  // namespace tidewheel
