@@ -24,13 +24,11 @@ std::string Banner(absl::string_view title, char fill) {
 
 class Table {
  public:
-  void AddBanner(absl::string_view title, char fill) {
-    absl::StrAppend(&text_, Banner(title, fill));
+  void Begin(absl::string_view title) {
+    sections_.push_back({std::string(title), {}});
   }
   void Add(absl::string_view label, absl::string_view value) {
-    absl::StrAppend(&text_,
-                    absl::StrFormat("%-*s %s\n", static_cast<int>(kLabelWidth),
-                                    absl::StrCat(label, ":"), value));
+    sections_.back().lines.emplace_back(label, value);
   }
   void AddCount(absl::string_view label, int64_t value) {
     Add(label, absl::StrCat(value));
@@ -41,7 +39,7 @@ class Table {
   // Mean, median and the percentiles that were asked for.
   void AddLatency(absl::string_view title, absl::string_view name,
                   const Distribution& ms, const std::vector<double>& percents) {
-    AddBanner(title, '-');
+    Begin(title);
     const auto add = [&](absl::string_view statistic, double value) {
       const std::string label = absl::StrCat(statistic, " ", name, " (ms)");
       if (ms.count == 0) {
@@ -57,15 +55,15 @@ class Table {
           ms.count == 0 ? 0 : ms.percentiles[i]);
     }
   }
-  std::string text() && { return std::move(text_); }
+  std::vector<ResultSection> sections() && { return std::move(sections_); }
 
  private:
-  std::string text_;
+  std::vector<ResultSection> sections_;
 };
 
 void AddServing(const SimulationRun& run, Table& table) {
   const ServingMetrics& m = run.metrics;
-  table.AddBanner("Serving Benchmark Result", '=');
+  table.Begin("Serving Benchmark Result");
   table.AddCount("Successful requests", m.completed);
   if (m.not_completed > 0) table.AddCount("Failed requests", m.not_completed);
   if (run.simulation.max_concurrency > 0) {
@@ -112,7 +110,7 @@ void AddScheduling(const SimulationRun& run, Table& table) {
   const PoolUsage& usage = run.result.usage;
   table.AddLatency("Queue", "queue time", run.metrics.queue_ms,
                    run.metrics_options.percentiles);
-  table.AddBanner("Scheduler", '-');
+  table.Begin("Scheduler");
   table.AddCount("Steps", stats.steps);
   if (stats.steps > 0) {
     table.AddValue("Mean tokens generated a step",
@@ -144,7 +142,7 @@ void AddScheduling(const SimulationRun& run, Table& table) {
 void AddStepTimes(const SimulationRun& run, Table& table) {
   const SimulatedRunner::Totals& totals = run.result.runner;
   if (totals.steps == 0) return;
-  table.AddBanner("Step times", '-');
+  table.Begin("Step times");
   table.AddValue("Mean step time (ms)", totals.parts.total_s * 1e3 /
                                             static_cast<double>(totals.steps));
   table.Add("Time in which steps ran",
@@ -174,36 +172,58 @@ void AddStepTimes(const SimulationRun& run, Table& table) {
 }
 
 void AddSimulator(const SimulationRun& run, Table& table) {
-  table.AddBanner("Simulator", '-');
+  table.Begin("Simulator");
   table.Add("Wall time (s)", absl::StrFormat("%.3f", run.wall_seconds));
   table.Add("Speed-up over real time", absl::StrFormat("%.0fx", run.speedup()));
 }
 
 }  // namespace
 
-std::string ResultTable(const SimulationRun& run) {
+std::vector<ResultSection> ResultSections(const SimulationRun& run) {
   Table table;
   AddServing(run, table);
   AddScheduling(run, table);
   AddStepTimes(run, table);
   AddSimulator(run, table);
-  table.AddBanner("", '=');
-  std::string text = std::move(table).text();
-  if (run.all_completed()) return text;
-  absl::StrAppend(
-      &text, "NOT ALL COMPLETED: ", WithThousands(run.metrics.not_completed),
-      " of ", WithThousands(static_cast<int64_t>(run.trace.requests.size())),
-      " requests did not\n");
+  return std::move(table).sections();
+}
+
+std::vector<std::string> ResultWarnings(const SimulationRun& run) {
+  std::vector<std::string> warnings;
+  if (run.all_completed()) return warnings;
+  warnings.push_back(absl::StrCat(
+      "NOT ALL COMPLETED: ", WithThousands(run.metrics.not_completed), " of ",
+      WithThousands(static_cast<int64_t>(run.trace.requests.size())),
+      " requests did not"));
   for (const auto& [reason, count] : run.metrics.not_completed_by_reason) {
-    absl::StrAppend(
-        &text, absl::StrFormat("  %-30s %s\n", reason, WithThousands(count)));
+    warnings.push_back(
+        absl::StrFormat("  %-30s %s", reason, WithThousands(count)));
   }
   for (const std::string& example : run.result.refusal_examples) {
-    absl::StrAppend(&text, "First refused: ", example, "\n");
+    warnings.push_back(absl::StrCat("First refused: ", example));
   }
   if (!run.result.blocked.empty()) {
-    absl::StrAppend(&text, "The scheduler is blocked: ", run.result.blocked,
-                    "\n");
+    warnings.push_back(
+        absl::StrCat("The scheduler is blocked: ", run.result.blocked));
+  }
+  return warnings;
+}
+
+std::string ResultTable(const SimulationRun& run) {
+  std::string text;
+  char fill = '=';  // vLLM's block begins with a double line
+  for (const ResultSection& section : ResultSections(run)) {
+    absl::StrAppend(&text, Banner(section.title, fill));
+    for (const auto& [label, value] : section.lines) {
+      absl::StrAppend(
+          &text, absl::StrFormat("%-*s %s\n", static_cast<int>(kLabelWidth),
+                                 absl::StrCat(label, ":"), value));
+    }
+    fill = '-';
+  }
+  absl::StrAppend(&text, Banner("", '='));
+  for (const std::string& warning : ResultWarnings(run)) {
+    absl::StrAppend(&text, warning, "\n");
   }
   return text;
 }

@@ -64,13 +64,17 @@ std::string DescribeWorkload(const SimulationRun& run) {
 
 }  // namespace
 
-std::string RunHeader(const SimulationRun& run) {
+std::vector<std::pair<std::string, std::string>> RunHeaderLines(
+    const SimulationRun& run) {
   const ServingSetup& setup = run.setup;
   const ServerPlan& plan = setup.plan;
   const CapacityPlan& capacity = plan.capacity;
   const TpuChip& chip = setup.plan_options.chip;
-  std::string text = HeaderLine(
-      "Model", absl::StrCat(setup.model.shape.options().name, ": ",
+  std::vector<std::pair<std::string, std::string>> lines;
+  const auto add = [&lines](absl::string_view label, std::string text) {
+    lines.emplace_back(label, std::move(text));
+  };
+  add("Model", absl::StrCat(setup.model.shape.options().name, ": ",
                             WithThousands(setup.model.shape.total_params()),
                             " parameters, ",
                             FormatByteSize(setup.model.shape.weight_bytes())));
@@ -84,29 +88,30 @@ std::string RunHeader(const SimulationRun& run) {
     absl::StrAppend(&chips, ", ", AsPercent(capacity.hbm_utilization),
                     " of it used");
   }
-  absl::StrAppend(&text, HeaderLine("Chips", chips));
-  absl::StrAppend(
-      &text,
-      HeaderLine(
-          "KV pool",
-          absl::StrCat(WithThousands(capacity.usable_num_pages), " pages of ",
-                       plan.page_size, " tokens for ",
-                       WithThousands(capacity.usable_tokens), " tokens, ",
-                       FormatByteSize(capacity.kv_bytes), " on each device")));
-  absl::StrAppend(
-      &text, HeaderLine("Limits",
-                        absl::StrCat(plan.max_num_seqs, " sequences, ",
-                                     WithThousands(plan.max_num_batched_tokens),
-                                     " tokens a step, ",
-                                     WithThousands(plan.max_model_len),
-                                     " tokens a request")));
-  absl::StrAppend(&text, HeaderLine("Policy", DescribePolicy(setup)));
-  absl::StrAppend(&text, HeaderLine("Workload", DescribeWorkload(run)));
+  add("Chips", chips);
+  add("KV pool",
+      absl::StrCat(WithThousands(capacity.usable_num_pages), " pages of ",
+                   plan.page_size, " tokens for ",
+                   WithThousands(capacity.usable_tokens), " tokens, ",
+                   FormatByteSize(capacity.kv_bytes), " on each device"));
+  add("Limits",
+      absl::StrCat(plan.max_num_seqs, " sequences, ",
+                   WithThousands(plan.max_num_batched_tokens),
+                   " tokens a step, ", WithThousands(plan.max_model_len),
+                   " tokens a request"));
+  add("Policy", DescribePolicy(setup));
+  add("Workload", DescribeWorkload(run));
   for (const std::vector<std::string>* notes :
        {&run.setup.notes, &run.trace.notes}) {
-    for (const std::string& note : *notes) {
-      absl::StrAppend(&text, HeaderLine("Note", note));
-    }
+    for (const std::string& note : *notes) add("Note", note);
+  }
+  return lines;
+}
+
+std::string RunHeader(const SimulationRun& run) {
+  std::string text;
+  for (const auto& [label, line] : RunHeaderLines(run)) {
+    absl::StrAppend(&text, HeaderLine(label, line));
   }
   return text;
 }
