@@ -41,7 +41,7 @@ struct PjrtBackendOptions {
   // PjrtDevice::id; absent: the client's first device.
   std::optional<int> device_id = std::nullopt;
   // Where compiled programs are kept; empty: nowhere. See ProgramCache.
-  std::string cache_folder = "";
+  std::string cache_folder = {};
   PjrtNote note = nullptr;
 };
 

@@ -43,7 +43,7 @@ using PjrtNote = std::function<void(absl::string_view)>;
 class ProgramCache {
  public:
   struct Options {
-    std::string folder = "";  // empty: no entries
+    std::string folder = {};  // empty: no entries
     // PjrtDevice::id; absent: the client's first device.
     std::optional<int> device_id = std::nullopt;
     PjrtNote note = nullptr;

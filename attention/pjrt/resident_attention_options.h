@@ -45,9 +45,9 @@ struct ResidentAttentionOptions {
   // PjrtDevice::id; absent: the client's first device.
   std::optional<int> device_id = std::nullopt;
   // Where compiled programs are kept; empty: nowhere. See ProgramCache.
-  std::string cache_folder = "";
+  std::string cache_folder = {};
   // What tools/export_tpu_kernel.py wrote; empty: programs are emitted.
-  std::string kernel_folder = "";
+  std::string kernel_folder = {};
   // Told what falls back and what is not kept.
   PjrtNote note = nullptr;
 };
