@@ -93,7 +93,8 @@ struct DeviceDefaultMemory {
   Memory* memory;  // out
 };
 
-// All but bytes_in_use may be absent.
+// All but bytes_in_use may be absent. The layout is the C API's.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct DeviceMemoryStats {
   static constexpr Slot kSlot{34, "PJRT_Device_MemoryStats"};
   Device* device;

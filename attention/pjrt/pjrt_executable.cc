@@ -112,8 +112,9 @@ absl::Status PjrtExecutable::CheckDonation() {
         "the argument, and return an array of its type and dimensions"));
   }
   for (size_t i = 0; i < arguments().size(); ++i) {
-    if (!arguments()[i].donated)
+    if (!arguments()[i].donated) {
       not_donated_.push_back(static_cast<int64_t>(i));
+    }
   }
   return absl::OkStatus();
 }
@@ -167,8 +168,9 @@ absl::Status PjrtExecutable::CheckArguments(
   for (const size_t donated : donated_) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (i == donated ||
-          arguments[i]->handle() != arguments[donated]->handle())
+          arguments[i]->handle() != arguments[donated]->handle()) {
         continue;
+      }
       return absl::InvalidArgumentError(absl::StrCat(
           "argument ", donated, " (", arguments[i]->shape().ToString(),
           ") is donated, and is argument ", i,
