@@ -215,7 +215,7 @@ TEST_F(LaunchTest, MovedFromObjectsAreEmptyAndSafe) {
   EXPECT_TRUE(event.empty());  // NOLINT(bugprone-use-after-move)
   const auto empty =
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is empty"));
-  EXPECT_THAT(event.Await(), empty);
+  EXPECT_THAT(event.Await(), empty);  // NOLINT(clang-analyzer-cplusplus.Move)
   EXPECT_THAT(event.IsReady(), empty);
   EXPECT_THAT(*event.Poll(), empty);
   EXPECT_THAT(other.Await(), IsOk());
