@@ -56,8 +56,9 @@ absl::Status StablehloAttention::Compile(const AttentionProgramShape& shape) {
   if (compiled == nullptr) {
     compiled = std::make_unique<DeviceProgram>(client_, std::move(program));
   }
-  if (!compiled->ok())
+  if (!compiled->ok()) {
     return absl::InternalError("the program did not compile");
+  }
   last_program_ = compiled.get();
   last_shape_ = WithChosenTiles(shape);
   return absl::OkStatus();
