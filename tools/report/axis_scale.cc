@@ -52,7 +52,10 @@ AxisScale AxisScale::Linear(double min, double max, int num_ticks) {
   AxisScale scale;
   const double first = std::floor(min / step + 1e-9);
   const double last = std::ceil(max / step - 1e-9);
-  for (double i = first; i <= last; ++i) scale.ticks_.push_back(i * step);
+  const int64_t num_steps = std::llround(last - first);
+  for (int64_t i = 0; i <= num_steps; ++i) {
+    scale.ticks_.push_back((first + static_cast<double>(i)) * step);
+  }
   scale.min_ = first * step;
   scale.max_ = last * step;
   return scale;

@@ -31,8 +31,8 @@ class CapacityTable {
 
  private:
   void Add(std::string label, std::string value, std::string remark) {
-    table_.rows.push_back(
-        {label, HtmlCell::Number(std::move(value)), std::move(remark)});
+    table_.rows.push_back({std::move(label), HtmlCell::Number(std::move(value)),
+                           std::move(remark)});
   }
 
   HtmlTable table_;

@@ -22,9 +22,12 @@
 namespace tidewheel {
 
 struct HtmlCell {
+  // Implicit, so that a row is a list of texts.
+  // NOLINTBEGIN(google-explicit-constructor)
   HtmlCell(absl::string_view cell_text) : text(cell_text) {}
   HtmlCell(const char* cell_text) : text(cell_text) {}
   HtmlCell(std::string cell_text) : text(std::move(cell_text)) {}
+  // NOLINTEND(google-explicit-constructor)
   // Right-aligned, never broken.
   static HtmlCell Number(std::string text) {
     HtmlCell cell(std::move(text));
