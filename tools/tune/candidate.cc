@@ -85,8 +85,9 @@ std::string CandidateText(const Candidate& candidate) {
   if (candidate.policy != OrderingPolicy::kFcfs) {
     absl::StrAppend(&text, ", ", KnobText(candidate, Knob::kPolicy));
   }
-  if (candidate.chips > 1)
+  if (candidate.chips > 1) {
     absl::StrAppend(&text, ", ", candidate.chips, " chips");
+  }
   return text;
 }
 
