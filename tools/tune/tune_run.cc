@@ -87,7 +87,7 @@ double CpuSeconds() {
 
 }  // namespace
 
-int RunTune(ResolvedTuneFlags flags, const TuneOutputs& outputs,
+int RunTune(const ResolvedTuneFlags& flags, const TuneOutputs& outputs,
             CommandContext& context) {
   const InterruptWatch watch;
   const Clock::time_point start = Clock::now();

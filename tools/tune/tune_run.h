@@ -29,7 +29,7 @@ struct TuneOutputs {
 
 // Header and report go to context.out, errors and a progress bar (on a
 // terminal) to context.err. Returns 0, one of those above, or kExitBadInput.
-int RunTune(ResolvedTuneFlags flags, const TuneOutputs& outputs,
+int RunTune(const ResolvedTuneFlags& flags, const TuneOutputs& outputs,
             CommandContext& context);
 
 }  // namespace tidewheel

@@ -533,6 +533,7 @@ absl::Status TuneSearch::Diagnose() {
       closest = &searched;
     }
   }
+  TIDEWHEEL_CHECK(closest != nullptr);
   const Candidate& candidate = closest->result.candidate;
   const auto outcome = [&](double rate) -> absl::StatusOr<LoadOutcome> {
     TIDEWHEEL_ASSIGN_OR_RETURN(
