@@ -81,6 +81,8 @@ void TrivialLaunch(benchmark::State& state, int plugin, bool awaits) {
 
 // ---- A step ----
 
+constexpr int32_t kNumSeqs = 8;
+
 ResidentAttentionOptions Options(int32_t max_num_seqs, int32_t pages_per_seq) {
   ResidentAttentionOptions options;
   options.num_layers = 1;
@@ -92,15 +94,13 @@ ResidentAttentionOptions Options(int32_t max_num_seqs, int32_t pages_per_seq) {
   options.max_num_seqs = max_num_seqs;
   options.pages_per_seq = pages_per_seq;
   options.tokens = {.max_num_batched_tokens = max_num_seqs,
-                    .smallest = max_num_seqs};
+                    .smallest = kNumSeqs};
   return options;
 }
 
 // A decode of 8 rows of a large table: one token each.
 class StepWorld {
  public:
-  static constexpr int32_t kNumSeqs = 8;
-
   StepWorld(std::shared_ptr<const PjrtClient> client,
             const ResidentAttentionOptions& options)
       : kv_lens_(static_cast<size_t>(options.max_num_seqs)),
@@ -243,7 +243,7 @@ void WriteProgram(const std::filesystem::path& folder, const TableSize& table,
                   StepWorld& world) {
   AttentionProgramShape shape = world.attention().shape();
   shape.form = AttentionForm::kDecode;
-  shape.num_tokens = table.max_num_seqs;
+  shape.num_tokens = kNumSeqs;
   const auto program = EmitAttention(shape);
   Check(program.status());
   const std::string name = NameOf(table);
