@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tools/report/chart_legend.h"
 #include "tools/report/html_text.h"
 #include "tools/report/page_style.h"
 #include "tools/report/svg_chart.h"

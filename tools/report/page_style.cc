@@ -26,6 +26,8 @@ body {
   font: 16px/1.45 system-ui, "Segoe UI", "Noto Sans", "DejaVu Sans",
     sans-serif;
 }
+/* Names of files are long words. Not in tables: their columns keep words. */
+h1, h2, h3, p, li { overflow-wrap: anywhere; }
 h1 { font-size: 1.6em; margin: 0 0 .2em; }
 h2 { font-size: 1.25em; margin: 1.6em 0 .6em; padding-top: .4em;
   border-top: 1px solid var(--rule); }

@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/check.h"
+#include "tools/report/chart_legend.h"
 #include "tools/report/html_text.h"
 #include "tools/report/number_text.h"
-#include "tools/report/svg_chart.h"
 
 namespace tidewheel {
 namespace {

@@ -19,18 +19,9 @@
 
 namespace tidewheel {
 
-// The most series that differ in a chart.
-inline constexpr int kMaxChartSeries = 5;
-
 // REQUIRES: the chart has a point, all numbers are finite, at most
 // kMaxChartSeries series.
 std::string SvgChart(const Chart& chart);
-
-// The legend as a list; empty for a single series.
-std::string ChartLegend(const Chart& chart);
-
-// Patterns that charts of a page refer to; once in each page.
-std::string SvgPatterns();
 
 }  // namespace tidewheel
 
