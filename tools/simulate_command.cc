@@ -15,13 +15,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/status_macros.h"
-#include "tools/output_file.h"
 #include "tools/report/progress_bar.h"
-#include "tools/report/request_csv.h"
-#include "tools/report/result_json.h"
 #include "tools/report/result_table.h"
 #include "tools/report/run_header.h"
-#include "tools/report/step_csv.h"
+#include "tools/run_outputs.h"
 #include "tools/server_config_file.h"
 #include "tools/simulate_flags.h"
 #include "tools/simulation_run.h"
@@ -33,29 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The files that the run writes, opened before it starts so that a path that
-// can not be written costs no run.
-struct OutputFiles {
-  std::optional<OutputFile> result;
-  std::optional<OutputFile> requests;
-  std::optional<OutputFile> steps;
-};
-
-absl::Status OpenIfNamed(const std::string& path,
-                         std::optional<OutputFile>& file) {
-  if (path.empty()) return absl::OkStatus();
-  TIDEWHEEL_ASSIGN_OR_RETURN(file, OutputFile::Open(path));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<OutputFiles> OpenFiles(const SimulateOptions& options) {
-  OutputFiles files;
-  TIDEWHEEL_RETURN_IF_ERROR(OpenIfNamed(options.result_file, files.result));
-  TIDEWHEEL_RETURN_IF_ERROR(OpenIfNamed(options.request_file, files.requests));
-  TIDEWHEEL_RETURN_IF_ERROR(OpenIfNamed(options.step_file, files.steps));
-  return files;
 }
 
 // A run with everything but its result.
@@ -82,16 +56,11 @@ absl::StatusOr<SimulationRun> PrepareRun(const SimulateOptions& options) {
                        .metrics = {}};
 }
 
-absl::Status Simulate(Scheduler& scheduler, OutputFiles& files,
-                      std::FILE* terminal, SimulationRun& run) {
-  SimulatedRunner runner = run.setup.MakeRunner();
+absl::Status Simulate(Scheduler& scheduler, SimulatedRunner& runner,
+                      RunOutputs& outputs, std::FILE* terminal,
+                      SimulationRun& run) {
   SimulationOptions simulation = run.simulation;
-  if (files.steps.has_value()) {
-    WriteStepCsvHeader(*files.steps);
-    simulation.on_step = [&files](const StepRecord& step) {
-      WriteStepCsvLine(step, *files.steps);
-    };
-  }
+  outputs.Observe(run.trace, scheduler, simulation);
   const Clock::time_point start = Clock::now();
   std::optional<ProgressBar> bar;
   if (terminal != nullptr) {
@@ -107,18 +76,6 @@ absl::Status Simulate(Scheduler& scheduler, OutputFiles& files,
   run.result = *std::move(result);
   run.metrics = ComputeMetrics(run.result, run.metrics_options);
   run.wall_seconds = SecondsSince(start);
-  return absl::OkStatus();
-}
-
-absl::Status WriteFiles(const SimulationRun& run, OutputFiles& files) {
-  if (files.result.has_value()) files.result->Write(ResultJson(run));
-  if (files.requests.has_value()) {
-    WriteRequestCsv(run.trace, run.result, *files.requests);
-  }
-  for (std::optional<OutputFile>* file :
-       {&files.result, &files.requests, &files.steps}) {
-    if (file->has_value()) TIDEWHEEL_RETURN_IF_ERROR((*file)->Close());
-  }
   return absl::OkStatus();
 }
 
@@ -156,19 +113,26 @@ int RunSimulate(const CLI::App& command, SimulateFlags flags,
   if (!scheduler.ok()) {
     return ReportError(scheduler.status(), kExitBadInput, context);
   }
-  absl::StatusOr<OutputFiles> files = OpenFiles(*options);
-  if (!files.ok()) return ReportError(files.status(), kExitBadInput, context);
+  const absl::StatusOr<std::unique_ptr<RunOutputs>> outputs =
+      RunOutputs::Open(*options, run->trace);
+  if (!outputs.ok()) {
+    return ReportError(outputs.status(), kExitBadInput, context);
+  }
 
   if (!options->quiet) {
     std::fprintf(context.out, "%s\n", RunHeader(*run).c_str());
     std::fflush(context.out);
   }
   const bool show_bar = !options->quiet && isatty(fileno(context.err)) != 0;
-  absl::Status status =
-      Simulate(**scheduler, *files, show_bar ? context.err : nullptr, *run);
+  SimulatedRunner runner = run->setup.MakeRunner();
+  absl::Status status = Simulate(**scheduler, runner, **outputs,
+                                 show_bar ? context.err : nullptr, *run);
   if (!status.ok()) return ReportError(status, kExitFailure, context);
   std::fputs(ResultTable(*run).c_str(), context.out);
-  status = WriteFiles(*run, *files);
+  if (!options->quiet) {
+    std::fputs((*outputs)->Notes(run->trace).c_str(), context.out);
+  }
+  status = (*outputs)->Write(*run, runner.now_us());
   if (!status.ok()) return ReportError(status, kExitFailure, context);
   return run->all_completed() ? 0 : kExitNotAllCompleted;
 }

@@ -133,6 +133,14 @@ void AddReportFlags(CLI::App& command, SimulateFlags& flags) {
                            "Write a CSV line for each request"));
   group(command.add_option("--per-step", flags.step_file,
                            "Write a CSV line for each step"));
+  group(command.add_option("--report", flags.report_file,
+                           "Write a page with tables and charts as HTML"));
+  group(command.add_option("--timeline", flags.timeline_file,
+                           "Write what each request waited for and did, for "
+                           "ui.perfetto.dev"));
+  group(command.add_option("--timeline-requests", flags.timeline_requests,
+                           "Requests of the timeline: all, N (the first), or "
+                           "a list as 17, or 3,40-59 (default: 1000)"));
   group(command.add_flag("--quiet", flags.quiet,
                          "Print the figures alone: no header, no progress"));
 }
@@ -296,6 +304,19 @@ absl::StatusOr<SimulateOptions> ResolveSimulateFlags(
   options.result_file = flags.result_file;
   options.request_file = flags.request_file;
   options.step_file = flags.step_file;
+  options.report_file = flags.report_file;
+  options.timeline_file = flags.timeline_file;
+  if (!flags.timeline_requests.empty()) {
+    if (flags.timeline_file.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--timeline-requests ", flags.timeline_requests,
+                       " chooses tracks of a timeline; give --timeline FILE "
+                       "too, or leave it out"));
+    }
+    TIDEWHEEL_ASSIGN_OR_RETURN(
+        options.timeline_requests,
+        TimelineRequests::Parse(flags.timeline_requests));
+  }
   options.quiet = flags.quiet;
   return options;
 }

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tools/report/serving_metrics.h"
+#include "tools/report/timeline_requests.h"
 #include "tools/serving_setup.h"
 #include "tools/simulation.h"
 #include "tools/simulation_run.h"
@@ -60,6 +61,9 @@ struct SimulateFlags {
   std::string result_file;
   std::string request_file;
   std::string step_file;
+  std::string timeline_file;
+  std::string timeline_requests;
+  std::string report_file;
   bool quiet = false;
 };
 
@@ -73,6 +77,9 @@ struct SimulateOptions {
   std::string result_file;
   std::string request_file;
   std::string step_file;
+  std::string timeline_file;
+  TimelineRequests timeline_requests;
+  std::string report_file;
   bool quiet = false;
 };
 

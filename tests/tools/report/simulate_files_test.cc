@@ -1,0 +1,185 @@
+// The files of `tidewheel simulate` that other programs read.
+//
+// TIDEWHEEL_PERFETTO_PYTHON names a Python with the package perfetto; without
+// it, or without the program that this package fetches, the timeline's test is
+// skipped, or fails where TIDEWHEEL_REQUIRE_PERFETTO is 1.
+
+#include <sys/wait.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+#include "tests/tools/report/required_tool.h"
+#include "tests/tools/report/xml_outline.h"
+#include "tools/simulate_command.h"
+
+namespace tidewheel {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// The script's exit code where trace_processor_shell can not be had.
+constexpr int kNoTraceProcessor = 77;
+
+// Few pages, so that requests are preempted.
+constexpr absl::string_view kTight =
+    "--model qwen3-0.6b --num-prompts 60 --input-len 300 --output-len 200 "
+    "--range-ratio 0.5 --max-num-seqs 16 --page-size 64 --max-model-len 2048 "
+    "--max-num-batched-tokens 512 --num-pages 40 --watermark 0 "
+    "--request-rate 50 ";
+
+struct Outcome {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+std::string ReadAll(std::FILE* file) {
+  std::string text;
+  std::rewind(file);
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+    text.push_back(static_cast<char>(c));
+  }
+  std::fclose(file);
+  return text;
+}
+
+Outcome Simulate(absl::string_view arguments) {
+  CommandContext context{.out = std::tmpfile(), .err = std::tmpfile()};
+  CLI::App app("test");
+  AddSimulateCommand(app, context);
+  std::vector<std::string> words = {"tidewheel", "simulate"};
+  for (absl::string_view word :
+       absl::StrSplit(arguments, ' ', absl::SkipEmpty())) {
+    words.emplace_back(word);
+  }
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  app.parse(static_cast<int>(argv.size()), argv.data());
+  return {context.exit_code, ReadAll(context.out), ReadAll(context.err)};
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class SimulateFilesTest : public testing::Test {
+ protected:
+  ~SimulateFilesTest() override {
+    for (const std::string& path : paths_) std::remove(path.c_str());
+  }
+
+  // Removed at the test's end.
+  std::string TempFile(absl::string_view name) {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    paths_.push_back(
+        absl::StrCat(testing::TempDir(), "/", test->name(), "_", name));
+    return paths_.back();
+  }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+TEST_F(SimulateFilesTest, TraceProcessorFindsWhatTheCsvFilesSay) {
+  const std::string python = ToolFrom("TIDEWHEEL_PERFETTO_PYTHON");
+  if (python.empty()) {
+    if (IsRequired("TIDEWHEEL_REQUIRE_PERFETTO")) {
+      FAIL() << "TIDEWHEEL_PERFETTO_PYTHON names no Python, and "
+                "TIDEWHEEL_REQUIRE_PERFETTO=1 demands one";
+    }
+    GTEST_SKIP() << "set TIDEWHEEL_PERFETTO_PYTHON to a Python with perfetto";
+  }
+  const std::string timeline = TempFile("t.json");
+  const std::string requests = TempFile("r.csv");
+  const std::string steps = TempFile("s.csv");
+  const Outcome outcome =
+      Simulate(absl::StrCat(kTight, "--timeline ", timeline, " --per-request ",
+                            requests, " --per-step ", steps));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  ASSERT_THAT(outcome.out,
+              Not(HasSubstr("Preemptions:" + std::string(29, ' ') + "0\n")));
+  const int status = std::system(
+      absl::StrCat("\"", python, "\" \"", TIDEWHEEL_SOURCE_DIR,
+                   "/tests/tools/report/perfetto_check.py\" \"", timeline,
+                   "\" \"", requests, "\" \"", steps, "\"")
+          .c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoTraceProcessor &&
+      !IsRequired("TIDEWHEEL_REQUIRE_PERFETTO")) {
+    GTEST_SKIP() << "trace_processor_shell could not be fetched; name one in "
+                    "TIDEWHEEL_TRACE_PROCESSOR";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(SimulateFilesTest, ATimelineThatIsCutSaysSo) {
+  const std::string timeline = TempFile("t.json");
+  const Outcome cut = Simulate(absl::StrCat(kTight, "--timeline ", timeline,
+                                            " --timeline-requests 3,7-9"));
+  EXPECT_THAT(cut.out, HasSubstr("The timeline shows 4 of 60 requests; "
+                                 "--timeline-requests chooses others."));
+  EXPECT_EQ(
+      nlohmann::json::parse(ReadFile(timeline))["otherData"]["requests_shown"],
+      4);
+  const Outcome whole = Simulate(absl::StrCat(kTight, "--timeline ", timeline));
+  EXPECT_THAT(whole.out, Not(HasSubstr("The timeline shows")));
+}
+
+TEST_F(SimulateFilesTest, BadTimelineRequestsAreRefusedBeforeTheRun) {
+  const std::string timeline = TempFile("t.json");
+  for (const auto& [flags, error] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"--timeline-requests 5", "give --timeline FILE too"},
+           {absl::StrCat("--timeline-requests 5-3, --timeline ", timeline),
+            "\"5-3\" is not what it takes"},
+           {absl::StrCat("--timeline-requests 60, --timeline ", timeline),
+            "numbered from 0 to 59"}}) {
+    const Outcome outcome = Simulate(absl::StrCat(kTight, flags));
+    EXPECT_EQ(outcome.exit_code, kExitBadInput) << flags;
+    EXPECT_THAT(outcome.err, HasSubstr(error));
+  }
+}
+
+TEST_F(SimulateFilesTest, ObserversDoNotChangeTheRun) {
+  const std::string plain = TempFile("plain.csv");
+  const std::string observed = TempFile("observed.csv");
+  Simulate(absl::StrCat(kTight, "--per-request ", plain));
+  Simulate(absl::StrCat(kTight, "--per-request ", observed, " --timeline ",
+                        TempFile("t.json"), " --report ", TempFile("r.html")));
+  ASSERT_THAT(ReadFile(plain), HasSubstr("\n59,"));
+  EXPECT_EQ(ReadFile(plain), ReadFile(observed));
+}
+
+TEST_F(SimulateFilesTest, TheReportIsAPageOfTheRun) {
+  const std::string path = TempFile("r.html");
+  const Outcome outcome = Simulate(absl::StrCat(kTight, "--report ", path));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const absl::StatusOr<XmlOutline> page = XmlOutline::Read(ReadFile(path));
+  ASSERT_THAT(page, IsOk());
+  EXPECT_EQ(page->Find("figure").size(), 9u);
+  EXPECT_THAT(page->Find("h1")[0]->text, HasSubstr("Simulation of "));
+}
+
+TEST_F(SimulateFilesTest, AReportThatCanNotBeWrittenCostsNoRun) {
+  const Outcome outcome =
+      Simulate(absl::StrCat(kTight, "--report /nowhere/r.html"));
+  EXPECT_EQ(outcome.exit_code, kExitBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot write /nowhere/r.html"));
+}
+
+}  // namespace
+}  // namespace tidewheel
