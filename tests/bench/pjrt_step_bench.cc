@@ -9,8 +9,6 @@
 // The attention is tiny (one head of 8, contexts of one token), so that what
 // is measured is everything else.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -31,6 +29,7 @@
 #include "attention/stablehlo/attention_program.h"
 #include "benchmark/benchmark.h"
 #include "tests/attention/pjrt/pjrt_plugins.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -272,23 +271,19 @@ void RunJax() {
                  "has jax 0.10.2\n";
     return;
   }
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() /
-      absl::StrCat("pjrt_step_bench_", getpid());
-  std::filesystem::create_directory(folder);
+  const TemporaryFolder folder;
   for (const TableSize& table : kTables) {
     StepWorld world(ClientOf(0),
                     Options(table.max_num_seqs, table.pages_per_seq));
-    WriteProgram(folder, table, world);
+    WriteProgram(folder.path(), table, world);
   }
   std::cout.flush();
-  const std::string command =
-      absl::StrCat("JAX_PLATFORMS=cpu '", python, "' '", TIDEWHEEL_SOURCE_DIR,
-                   "/tests/bench/jax_step_bench.py' '", folder.string(), "'");
+  const std::string command = absl::StrCat(
+      "JAX_PLATFORMS=cpu '", python, "' '", TIDEWHEEL_SOURCE_DIR,
+      "/tests/bench/jax_step_bench.py' '", folder.path().string(), "'");
   if (std::system(command.c_str()) != 0) {
     std::cout << "JAX failed: " << command << "\n";
   }
-  std::filesystem::remove_all(folder);
 }
 
 int Main(int argc, char** argv) {

@@ -1,11 +1,8 @@
 #include "tools/check_command.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -16,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/shared_files.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tools/batch_file.h"
 #include "tools/json_place.h"
 
@@ -68,20 +66,15 @@ CommandResult RunCheck(std::vector<std::string> arguments) {
   return {context.exit_code, ReadAll(context.out), ReadAll(context.err)};
 }
 
-// A file that is gone at the end of the test.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& text)
-      : path_((std::filesystem::temp_directory_path() /
-               ("tidewheel_check_" + std::to_string(getpid()) + ".json"))
-                  .string()) {
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
+      : path_(folder_.Write("batch.json", text)) {}
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_;
 };
 
 json CheckAsJson(const json& file, int exit_code) {

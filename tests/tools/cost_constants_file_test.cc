@@ -1,13 +1,12 @@
 #include "tools/cost_constants_file.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -18,15 +17,10 @@ using testing::HasSubstr;
 class CostConstantsFileTest : public testing::Test {
  protected:
   absl::StatusOr<TpuCostConstants> Read(const std::string& text) {
-    std::ofstream(path_) << text;
-    return ReadCostConstants(path_);
+    return ReadCostConstants(folder_.Write("constants.json", text));
   }
 
-  void TearDown() override { std::filesystem::remove(path_); }
-
-  const std::string path_ =
-      testing::TempDir() + "tidewheel_cost_constants_" +
-      testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+  const TemporaryFolder folder_;
 };
 
 TEST_F(CostConstantsFileTest, OverridesWhatItNamesAndKeepsTheRest) {
@@ -49,16 +43,16 @@ TEST_F(CostConstantsFileTest, WhatIsNoOverrideIsRefusedWithTheFile) {
         {"[0.5]", "must be an object"},
         {"{", "not readable as JSON"},
         {"", "not readable as JSON"}}) {
-    EXPECT_THAT(Read(text),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr(path_), HasSubstr(reason))))
+    EXPECT_THAT(Read(text), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     AllOf(HasSubstr(folder_.path().string()),
+                                           HasSubstr(reason))))
         << text;
   }
 }
 
 TEST_F(CostConstantsFileTest, AnAbsentFileIsNotFound) {
-  EXPECT_THAT(ReadCostConstants(path_ + ".absent"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(".absent")));
+  EXPECT_THAT(ReadCostConstants(folder_.File("absent.json")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent.json")));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "tools/devices_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/attention/pjrt/pjrt_plugins.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/plugin_commands.h"
 #include "tools/pjrt/plugin_functions.h"
 #include "tools/pjrt/plugin_process.h"
@@ -161,25 +160,20 @@ TEST(PluginSearchTest, TpuLibraryPathThatIsWrongIsNotPassedOver) {
 }
 
 TEST(PluginSearchTest, PackageOfTheNewestPythonIsFound) {
-  const std::filesystem::path root =
-      std::filesystem::path(testing::TempDir()) /
-      ("plugin_search_" + std::to_string(getpid()));
+  const TemporaryFolder root;
   std::string newest;
   for (const char* const python : {"python3.11", "python3.12"}) {
     const std::filesystem::path folder =
-        root / "lib" / python / "site-packages" / "libtpu";
+        root.path() / "lib" / python / "site-packages" / "libtpu";
     std::filesystem::create_directories(folder);
     newest = folder / "libtpu.so";
     std::ofstream(newest) << "x";
   }
-  {
-    const ScopedVariable none("TPU_LIBRARY_PATH", "");
-    const ScopedVariable environment("VIRTUAL_ENV", root);
-    const auto found = FindPjrtPlugin("", "--plugin");
-    EXPECT_THAT(found, IsOk());
-    EXPECT_EQ(found.ok() ? found->path : "", newest);
-  }
-  std::filesystem::remove_all(root);
+  const ScopedVariable none("TPU_LIBRARY_PATH", "");
+  const ScopedVariable environment("VIRTUAL_ENV", root.path().string());
+  const auto found = FindPjrtPlugin("", "--plugin");
+  ASSERT_THAT(found, IsOk());
+  EXPECT_EQ(found->path, newest);
 }
 
 TEST(PluginSearchTest, WithoutAPluginTheErrorSaysHowToGetOne) {

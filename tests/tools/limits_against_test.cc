@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/shared_files.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tools/limits_csv.h"
 
 namespace tidewheel {
@@ -187,20 +188,12 @@ Output Against(const LimitsAgainstOptions& options) {
   return output;
 }
 
-// One file a test: ctest runs tests at the same time.
-std::string WriteTemporary(const std::string& text) {
-  const std::string path = absl::StrCat(
-      testing::TempDir(), "/limits_against_",
-      testing::UnitTest::GetInstance()->current_test_info()->name(), ".csv");
-  std::ofstream(path) << text;
-  return path;
-}
-
 TEST(LimitsAgainstTest, JsonHasTheCountsOfEachSweep) {
-  const std::string path = WriteTemporary(
-      File(Row("vmem_bisect", "4900000,fail,oom_scoped_vmem") +
-           Row("vmem_bisect", "5000000,ok,") + Row("a", ",ok,")));
-  const Output output = Against({.path = path, .json = true});
+  const std::string rows = Row("vmem_bisect", "4900000,fail,oom_scoped_vmem") +
+                           Row("vmem_bisect", "5000000,ok,") + Row("a", ",ok,");
+  const TemporaryFolder folder;
+  const Output output =
+      Against({.path = folder.Write("rows.csv", File(rows)), .json = true});
   EXPECT_EQ(output.exit_code, 0);
   const nlohmann::json json = nlohmann::json::parse(output.out);
   EXPECT_EQ(json["a"]["ok"], 1);
@@ -214,8 +207,9 @@ TEST(LimitsAgainstTest, JsonHasTheCountsOfEachSweep) {
 }
 
 TEST(LimitsAgainstTest, TextNamesDisagreements) {
+  const TemporaryFolder folder;
   const std::string path =
-      WriteTemporary(File(Row("a", ",fail,oom_scoped_vmem")));
+      folder.Write("rows.csv", File(Row("a", ",fail,oom_scoped_vmem")));
   const Output output = Against({.path = path});
   EXPECT_EQ(output.exit_code, 0);
   EXPECT_THAT(output.out, AllOf(HasSubstr("a: 0 ok, 1 fail"),
@@ -227,7 +221,8 @@ TEST(LimitsAgainstTest, AFileThatCanNotBeReadIsAnError) {
   Output output = Against({.path = "/nowhere/at/all.csv"});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.err, HasSubstr("/nowhere/at/all.csv: can not be read"));
-  output = Against({.path = WriteTemporary("chip\n")});
+  const TemporaryFolder folder;
+  output = Against({.path = folder.Write("rows.csv", "chip\n")});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.err, HasSubstr("column \"sweep\" is missing"));
 }
@@ -282,6 +277,12 @@ TEST_F(SharedVerdictsTest, FittingRowsArePredictedToFit) {
   }
   EXPECT_LE(accept.size(), 1);
   const SweepComparison& vmem = sweeps.at("vmem");
+  for (const Disagreement& item : vmem.ok_predicted_fail) {
+    EXPECT_TRUE(item.may_compile) << item.name;
+  }
+  for (const Disagreement& item : sweeps.at("vmem_bisect").ok_predicted_fail) {
+    EXPECT_TRUE(item.may_compile) << item.name;
+  }
   EXPECT_LE(10 * static_cast<int64_t>(vmem.ok_predicted_fail.size()), vmem.ok);
 }
 

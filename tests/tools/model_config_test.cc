@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <tuple>
@@ -14,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/shared_files.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tools/builtin_models.h"
 
 namespace tidewheel {
@@ -234,14 +234,11 @@ TEST(BuiltinModelsTest, AnUnknownNameListsTheKnownOnes) {
 }
 
 TEST(ModelConfigTest, AFolderStandsForItsConfig) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "tidewheel_model_folder";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "config.json") << kTiny;
-  const auto config = LoadModelConfig(folder.string());
+  const TemporaryFolder folder;
+  folder.Write("config.json", kTiny);
+  const auto config = LoadModelConfig(folder.path().string());
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->shape.options().num_layers, 2);
-  std::filesystem::remove_all(folder);
 }
 
 // Architectures without a file among the shared ones, against what their

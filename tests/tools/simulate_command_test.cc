@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -65,10 +66,12 @@ std::string ReadFile(const std::string& path) {
 
 class SimulateCommandTest : public testing::Test {
  protected:
-  static std::string TempFile(absl::string_view name) {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    return absl::StrCat(testing::TempDir(), "/", test->name(), "_", name);
+  std::string TempFile(const std::string& name) const {
+    return folder_.File(name);
   }
+
+ private:
+  const TemporaryFolder folder_;
 };
 
 // A small run that takes little in builds that validate every step.

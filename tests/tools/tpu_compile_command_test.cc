@@ -1,11 +1,7 @@
 #include "tools/tpu_compile_command.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/attention/pjrt/pjrt_plugins.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/plugin_commands.h"
 #include "tools/check_command.h"
 #include "tools/pjrt/compile_report.h"
@@ -44,24 +41,11 @@ constexpr char kThreeShapes[] = R"([
 
 class TpuCompileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("tpu_compile_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& text) {
-    const std::string path = folder_ / "shapes.json";
-    std::ofstream(path) << text;
-    return path;
-  }
-
   TpuCompileOptions Options(const std::string& plugin,
                             const std::string& shapes) {
     TpuCompileOptions options;
     options.flags.libtpu = plugin;
-    options.flags.shapes = Write(shapes);
+    options.flags.shapes = folder_.Write("shapes.json", shapes);
     options.json = true;
     options.executable = TIDEWHEEL_COMMAND;
     return options;
@@ -81,7 +65,7 @@ class TpuCompileTest : public testing::Test {
     return verdicts;
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(TpuCompileTest, ProgramsThatReuseTheirPoolAgree) {
@@ -223,7 +207,7 @@ TEST_F(TpuCompileTest, LibtpuCompilesOurProgramsWithThePoolInPlace) {
 TEST_F(TpuCompileTest, LibtpuCompilesAnExportedKernelAsPredicted) {
   TIDEWHEEL_REQUIRE_LIBTPU(path);
   TIDEWHEEL_REQUIRE_JAX_PYTHON(python);
-  const std::string kernels = folder_ / "kernels";
+  const std::string kernels = folder_.File("kernels");
   const std::string command =
       python + " -B " + TIDEWHEEL_SOURCE_DIR +
       "/tools/export_tpu_kernel.py --force --out " + kernels +
@@ -296,17 +280,23 @@ TEST(CompileShapesTest, ServerOfAConfigurationNeedsBothForms) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("do not divide")));
 }
 
-TEST(CompileReportTest, CompilingAgainstThePredictionIsABound) {
+TEST(CompileReportTest, APredictionIsRightWrongOrOpen) {
   CompileJob job;
   job.pool_bytes = 100;
   job.prediction.failure = "oom_scoped_vmem";
   CompileOutcome outcome;
   outcome.memory.alias_bytes = 100;
-  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kBound);
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
+  job.prediction.may_compile = true;
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kOpen);
   outcome.memory.temp_bytes = 100;
   EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
   outcome.fate = CompileOutcome::Fate::kRefused;
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kOpen);
+  job.prediction.may_compile = false;
   EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kAgrees);
+  job.prediction.failure.clear();
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
 }
 
 TEST(CompileJobTest, ClassesOfLibtpusErrors) {

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -66,18 +66,12 @@ std::string ReadFile(const std::string& path) {
 
 class TuneCommandTest : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(testing::TempDir(), "/tune_", test->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string TempFile(absl::string_view name) const {
-    return absl::StrCat(folder_, "/", name);
+  std::string TempFile(const std::string& name) const {
+    return folder_.File(name);
   }
 
-  std::string folder_;
+ private:
+  const TemporaryFolder folder_;
 };
 
 // Prompts that begin with one of a few prefixes.

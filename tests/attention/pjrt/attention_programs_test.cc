@@ -3,10 +3,6 @@
 
 #include "attention/pjrt/attention_programs.h"
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/attention/pjrt/fake_plugin_test_base.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -107,12 +104,6 @@ Json Entry(const KernelSize& size) {
 class AttentionProgramsTest : public FakePluginTest {
  protected:
   void SetUp() override {
-    FakePluginTest::SetUp();
-    static int num_folders = 0;
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("kernels_" + std::to_string(getpid()) + "_" +
-               std::to_string(++num_folders));
-    std::filesystem::create_directory(folder_);
     auto cache = ProgramCache::Create(MakeClient(), {});
     ASSERT_THAT(cache, IsOk());
     cache_ = *std::move(cache);
@@ -120,21 +111,20 @@ class AttentionProgramsTest : public FakePluginTest {
   void TearDown() override {
     programs_.reset();
     cache_.reset();
-    std::filesystem::remove_all(folder_);
     FakePluginTest::TearDown();
   }
 
   void MakeLibrary(const std::vector<KernelSize>& sizes) {
     Json entries = Json::array();
     for (const KernelSize& size : sizes) entries.push_back(Entry(size));
-    std::ofstream(folder_ / (std::string(kHash) + ".mlirbc")) << kBytes;
-    std::ofstream(folder_ / "manifest.json")
-        << Json{{"format", "tidewheel-tpu-kernels"},
-                {"format_version", 1},
-                {"jax_version", "0.10.2"},
-                {"jaxlib_version", "0.10.2"},
-                {"artifacts", entries}};
-    auto library = KernelLibrary::Load(folder_);
+    folder_.Write(std::string(kHash) + ".mlirbc", kBytes);
+    const Json manifest = {{"format", "tidewheel-tpu-kernels"},
+                           {"format_version", 1},
+                           {"jax_version", "0.10.2"},
+                           {"jaxlib_version", "0.10.2"},
+                           {"artifacts", entries}};
+    folder_.Write("manifest.json", manifest.dump());
+    auto library = KernelLibrary::Load(folder_.path().string());
     ASSERT_THAT(library, IsOk());
     library_.emplace(*std::move(library));
   }
@@ -171,7 +161,7 @@ class AttentionProgramsTest : public FakePluginTest {
     return got.value_or(nullptr);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::unique_ptr<ProgramCache> cache_;
   std::optional<KernelLibrary> library_;
   std::unique_ptr<AttentionPrograms> programs_;
@@ -216,7 +206,7 @@ TEST_F(AttentionProgramsTest, BucketWithoutAKernelIsEmittedAndTold) {
   EXPECT_NE(Get(AttentionForm::kPrefill, 5), decode);
   EXPECT_NE(Get(AttentionForm::kDecode, 5), nullptr);
   EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr("batches of 16 tokens"),
-                                        HasSubstr(folder_.string()),
+                                        HasSubstr(folder_.path().string()),
                                         HasSubstr("is for 64 tokens"))));
 }
 
@@ -252,7 +242,7 @@ TEST_F(AttentionProgramsTest, KernelWhoseBlocksDoNotFitIsNotUsed) {
 
 TEST_F(AttentionProgramsTest, KernelThatWasDamagedSinceIsNotUsed) {
   MakeLibrary({{16, 8, 20}});
-  std::ofstream(folder_ / (std::string(kHash) + ".mlirbc")) << "kernel 0ne";
+  folder_.Write(std::string(kHash) + ".mlirbc", "kernel 0ne");
   MakePrograms(Plan(16));
   EXPECT_NE(Get(AttentionForm::kDecode, 1), nullptr);
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("batches of 16 tokens")));

@@ -10,12 +10,12 @@
 #define TIDEWHEEL_TESTS_ATTENTION_PJRT_FAKE_PLUGIN_TEST_BASE_H_
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "attention/pjrt/pjrt_client.h"
@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "tests/attention/pjrt/fake_plugin.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 
@@ -34,24 +35,11 @@ class FakePluginTest : public testing::Test {
             .outputs = {kPool, kRow}};
   }
 
-  void SetUp() override {
-    static int num_copies = 0;
-    const std::filesystem::path folder =
-        std::filesystem::canonical(testing::TempDir());
-    path_ = folder / ("fake_plugin_" + std::to_string(getpid()) + "_" +
-                      std::to_string(++num_copies) + ".so");
-    std::filesystem::copy_file(TIDEWHEEL_FAKE_PLUGIN, path_);
-    void* const library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << dlerror();
-    fake_ = reinterpret_cast<GetFakePluginFunction>(
-        dlsym(library, kGetFakePlugin))();
-    fake_->outputs = {{PjrtElementType::kF32, {8}},
-                      {PjrtElementType::kF32, {4}}};
-    fake_->donated_argument = 0;
-  }
+  // Here and not in SetUp: a test whose constructor fails is ended without
+  // SetUp and TearDown, which all need the plugin.
+  FakePluginTest() { Load(); }
 
   void TearDown() override {
-    std::filesystem::remove(path_);
     ExpectNothingAlive();
     EXPECT_THAT(fake_->violations, testing::IsEmpty());
   }
@@ -69,6 +57,8 @@ class FakePluginTest : public testing::Test {
 
   FakePlugin& fake() { return *fake_; }
   const std::string& path() const { return path_; }
+  // For more files; the plugin's copy is in it.
+  const TemporaryFolder& folder() const { return folder_; }
 
   // For tests in which these can not fail.
   std::shared_ptr<PjrtClient> MakeClient() {
@@ -93,7 +83,22 @@ class FakePluginTest : public testing::Test {
   static constexpr char kProgram[] = "any text";
 
  private:
-  std::string path_;
+  void Load() {
+    std::error_code error;
+    std::filesystem::copy_file(TIDEWHEEL_FAKE_PLUGIN, path_, error);
+    ASSERT_FALSE(error) << path_ << ": " << error.message();
+    void* const library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    void* const get_fake = dlsym(library, kGetFakePlugin);
+    ASSERT_NE(get_fake, nullptr) << dlerror();
+    fake_ = reinterpret_cast<GetFakePluginFunction>(get_fake)();
+    fake_->outputs = {{PjrtElementType::kF32, {8}},
+                      {PjrtElementType::kF32, {4}}};
+    fake_->donated_argument = 0;
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.File("fake_plugin.so");
   FakePlugin* fake_ = nullptr;
 };
 

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/attention/pjrt/pjrt_plugins.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -221,12 +222,11 @@ absl::Status ExportAndCompile(TpuGeneration generation,
 // not waited for.
 void RunAndExit(TpuGeneration generation, const std::string& python,
                 const std::string& libtpu) {
-  const fs::path root = fs::temp_directory_path() /
-                        ("tidewheel_kernels_" + std::to_string(getpid()));
-  fs::create_directories(root);
-  const absl::Status status =
-      ExportAndCompile(generation, python, libtpu, root);
-  fs::remove_all(root);
+  absl::Status status;
+  {
+    const TemporaryFolder folder;
+    status = ExportAndCompile(generation, python, libtpu, folder.path());
+  }
   std::fflush(stdout);
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   _exit(status.ok() ? 0 : 1);

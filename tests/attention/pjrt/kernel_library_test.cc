@@ -1,7 +1,5 @@
 #include "attention/pjrt/kernel_library.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -128,17 +127,11 @@ KernelNeed Need(int64_t num_tokens, int64_t max_num_seqs,
 class KernelLibraryTest : public testing::Test {
  protected:
   KernelLibraryTest() {
-    const std::string name =
-        testing::UnitTest::GetInstance()->current_test_info()->name();
-    root_ = fs::temp_directory_path() /
-            ("tidewheel_" + name + "_" + std::to_string(getpid()));
-    folder_ = root_ / "kernels";
-    fs::create_directories(folder_);
+    fs::create_directory(folder_);
     for (const Content& content : {kOne, kTwo}) {
       Write(std::string(content.xxh3_128) + ".mlirbc", content.bytes);
     }
   }
-  ~KernelLibraryTest() override { fs::remove_all(root_); }
 
   void Write(const std::string& name, const std::string& bytes) {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
@@ -149,8 +142,8 @@ class KernelLibraryTest : public testing::Test {
     return KernelLibrary::Load(folder_.string());
   }
 
-  fs::path root_;
-  fs::path folder_;
+  const TemporaryFolder root_;
+  const fs::path folder_ = root_.path() / "kernels";
 };
 
 TEST_F(KernelLibraryTest, ReadsWhatTheManifestSaysAndTheBytes) {
@@ -404,7 +397,7 @@ TEST_F(KernelLibraryTest, ALinkOutOfTheFolderIsRefusedAndOneWithinIsFine) {
   entry["file"] = "link";
   fs::create_symlink(std::string(kOne.xxh3_128) + ".mlirbc", folder_ / "link");
   EXPECT_THAT(Load(Manifest({entry})), IsOk());
-  std::ofstream(root_ / "outside") << kOne.bytes;
+  root_.Write("outside", kOne.bytes);
   fs::remove(folder_ / "link");
   fs::create_symlink("../outside", folder_ / "link");
   EXPECT_THAT(Load(Manifest({entry})),
@@ -416,7 +409,7 @@ TEST_F(KernelLibraryTest, AFolderWithoutAManifestIsNotFound) {
   EXPECT_THAT(KernelLibrary::Load(folder_.string()),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("manifest.json is not there")));
-  EXPECT_THAT(KernelLibrary::Load((root_ / "nowhere").string()),
+  EXPECT_THAT(KernelLibrary::Load(root_.File("nowhere")),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
 }
 

@@ -19,7 +19,6 @@ using testing::HasSubstr;
 class LaunchTest : public FakePluginTest {
  protected:
   void SetUp() override {
-    FakePluginTest::SetUp();
     fake().num_devices = 2;
     client_ = MakeClient();
     executable_ = *client_->Compile(kProgram, PoolSignature());

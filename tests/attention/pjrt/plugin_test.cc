@@ -24,14 +24,12 @@ TEST_F(PluginTest, MissingFileIsNotFound) {
 
 TEST_F(PluginTest, WhatIsNoSharedLibraryIsRefused) {
   EXPECT_THAT(
-      PjrtPlugin::Load(testing::TempDir()),
+      PjrtPlugin::Load(folder().path().string()),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a file")));
-  const std::string text_file = path() + ".txt";
-  std::ofstream(text_file) << "not a library";
+  const std::string text_file = folder().Write("text", "not a library");
   EXPECT_THAT(PjrtPlugin::Load(text_file),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("can not be loaded")));
-  std::filesystem::remove(text_file);
 }
 
 TEST_F(PluginTest, LibraryWithoutGetPjrtApiIsRefused) {
@@ -125,11 +123,10 @@ TEST_F(PluginTest, ErrorWhoseCodeCanNotBeReadIsUnknown) {
 TEST_F(PluginTest, SameFileByAnyNameIsTheSamePlugin) {
   const auto plugin = PjrtPlugin::Load(path());
   ASSERT_THAT(plugin, IsOk());
-  const std::string link = path() + ".link";
+  const std::string link = folder().File("link");
   std::filesystem::create_symlink(path(), link);
   EXPECT_EQ(*PjrtPlugin::Load(path()), *plugin);
   EXPECT_EQ(*PjrtPlugin::Load(link), *plugin);
-  std::filesystem::remove(link);
   EXPECT_EQ((*plugin)->xla_version(), 2);
   EXPECT_EQ((*plugin)->stablehlo_current_version(),
             (PjrtPlugin::Version{1, 2, 3}));
@@ -153,12 +150,11 @@ TEST_F(PluginTest, HashIsOfTheFileThatWasLoaded) {
 }
 
 TEST_F(PluginTest, HashTellsTwoBuildsApart) {
-  const std::string changed = path() + ".changed";
+  const std::string changed = folder().File("changed");
   std::filesystem::copy_file(path(), changed);
   std::ofstream(changed, std::ios::app) << 'x';
   EXPECT_NE(*(*PjrtPlugin::Load(changed))->file_hash(),
             *(*PjrtPlugin::Load(path()))->file_hash());
-  std::filesystem::remove(changed);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "attention/pjrt/program_cache.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +13,7 @@
 #include "tests/attention/pjrt/cpu_plugin_test_base.h"
 #include "tests/attention/pjrt/fake_plugin_test_base.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -24,27 +23,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A folder that is gone after the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    static int num_folders = 0;
-    path_ = std::filesystem::path(testing::TempDir()) /
-            ("program_cache_" + std::to_string(getpid()) + "_" +
-             std::to_string(++num_folders));
-    std::filesystem::create_directory(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-
-  std::string path() const { return path_; }
-  std::vector<std::filesystem::path> files() const {
-    return {std::filesystem::directory_iterator(path_),
-            std::filesystem::directory_iterator()};
-  }
-
- private:
-  std::filesystem::path path_;
-};
+std::vector<std::filesystem::path> FilesIn(const TemporaryFolder& folder) {
+  return {std::filesystem::directory_iterator(folder.path()),
+          std::filesystem::directory_iterator()};
+}
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -59,7 +41,7 @@ class ProgramCacheTest : public CpuPluginTest {
  protected:
   std::unique_ptr<ProgramCache> MakeCache() {
     auto cache = ProgramCache::Create(
-        client_, {.folder = folder_.path(),
+        client_, {.folder = folder_.path().string(),
                   .note = [this](auto text) { notes_.emplace_back(text); }});
     EXPECT_THAT(cache, IsOk());
     return *std::move(cache);
@@ -81,7 +63,7 @@ class ProgramCacheTest : public CpuPluginTest {
     return cache->counts();
   }
 
-  TemporaryFolder folder_;
+  const TemporaryFolder folder_;
   std::vector<std::string> notes_;
 };
 
@@ -89,7 +71,7 @@ TEST_P(ProgramCacheTest, CompiledProgramIsFoundAfterARestart) {
   const ProgramCache::Counts first = CompileAndRun();
   EXPECT_EQ(first.compiles, 1);
   EXPECT_EQ(first.stored, 1);
-  EXPECT_THAT(folder_.files(), SizeIs(1));
+  EXPECT_THAT(FilesIn(folder_), SizeIs(1));
   const ProgramCache::Counts second = CompileAndRun();
   EXPECT_EQ(second.hits, 1);
   EXPECT_EQ(second.compiles, 0);
@@ -99,8 +81,8 @@ TEST_P(ProgramCacheTest, CompiledProgramIsFoundAfterARestart) {
 
 TEST_P(ProgramCacheTest, DamagedEntryIsReplaced) {
   CompileAndRun();
-  ASSERT_THAT(folder_.files(), SizeIs(1));
-  const std::filesystem::path path = folder_.files().front();
+  ASSERT_THAT(FilesIn(folder_), SizeIs(1));
+  const std::filesystem::path path = FilesIn(folder_).front();
   const std::string good = ReadFile(path);
   std::string flipped = good;
   flipped[good.size() / 2] ^= 1;
@@ -119,14 +101,14 @@ TEST_P(ProgramCacheTest, DamagedEntryIsReplaced) {
     EXPECT_EQ(counts.stored, 1);
     EXPECT_EQ(CompileAndRun().hits, 1);
   }
-  EXPECT_THAT(folder_.files(), SizeIs(1));
+  EXPECT_THAT(FilesIn(folder_), SizeIs(1));
   EXPECT_THAT(notes_, IsEmpty());
 }
 
 // A whole entry whose payload the plugin does not take.
 TEST_P(ProgramCacheTest, EntryThatDoesNotLoadIsReplaced) {
   CompileAndRun();
-  const std::filesystem::path path = folder_.files().front();
+  const std::filesystem::path path = FilesIn(folder_).front();
   const std::string key = ReadFile(path).substr(16, 16);
   ASSERT_THAT(WriteProgramEntry(path, key, "no executable"), IsOk());
   const ProgramCache::Counts counts = CompileAndRun();
@@ -137,7 +119,7 @@ TEST_P(ProgramCacheTest, EntryThatDoesNotLoadIsReplaced) {
 
 TEST_P(ProgramCacheTest, EntryThatIsAFolderIsAMiss) {
   CompileAndRun();
-  const std::filesystem::path path = folder_.files().front();
+  const std::filesystem::path path = FilesIn(folder_).front();
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
   const ProgramCache::Counts counts = CompileAndRun();
@@ -153,7 +135,7 @@ TEST_P(ProgramCacheTest, ProgramsOfOtherTextsHaveEntriesOfTheirOwn) {
   other.replace(other.find("stablehlo.add"), 13, "stablehlo.multiply");
   ASSERT_THAT(cache->Compile(other, AddSignature()), IsOk());
   EXPECT_EQ(cache->counts().compiles, 2);
-  EXPECT_THAT(folder_.files(), SizeIs(2));
+  EXPECT_THAT(FilesIn(folder_), SizeIs(2));
 }
 
 // The two plugins share the folder.
@@ -167,14 +149,13 @@ TEST_P(ProgramCacheTest, EntriesOfAnotherPluginAreNotTaken) {
   const ProgramCache::Counts counts = CompileAndRun();
   EXPECT_EQ(counts.hits, 0);
   EXPECT_EQ(counts.bad_entries, 0);
-  EXPECT_THAT(folder_.files(), SizeIs(2));
+  EXPECT_THAT(FilesIn(folder_), SizeIs(2));
   plugin_ = own;
   EXPECT_EQ(CompileAndRun().hits, 1);
 }
 
 TEST_P(ProgramCacheTest, FolderThatCanNotBeMadeIsToldOnce) {
-  const std::string file = folder_.path() + "/file";
-  WriteFile(file, "");
+  const std::string file = folder_.Write("file", "");
   auto cache = ProgramCache::Create(
       client_, {.folder = file + "/folder",
                 .note = [this](auto text) { notes_.emplace_back(text); }});
@@ -196,7 +177,7 @@ TEST_P(ProgramCacheTest, WithoutAFolderNothingIsKeptOrTold) {
 TEST_P(ProgramCacheTest, CompilerErrorsAreTheCallers) {
   const auto cache = MakeCache();
   EXPECT_FALSE(cache->Compile("no program", AddSignature()).ok());
-  EXPECT_THAT(folder_.files(), IsEmpty());
+  EXPECT_THAT(FilesIn(folder_), IsEmpty());
 }
 
 TEST_P(ProgramCacheTest, UnknownDeviceIsRefused) {
@@ -228,7 +209,7 @@ TEST_P(ProgramCacheTest, DonationSurvivesTheCache) {
 
 TEST(ProgramEntryTest, WritersOfOneEntryLeaveAWholeOne) {
   const TemporaryFolder folder;
-  const std::string path = folder.path() + "/entry";
+  const std::string path = folder.File("entry");
   const std::string key(16, 'k');
   const auto write = [&](char fill) {
     for (size_t i = 0; i < 200; ++i) {
@@ -243,7 +224,7 @@ TEST(ProgramEntryTest, WritersOfOneEntryLeaveAWholeOne) {
   std::thread other(write, 'a');
   write('b');
   other.join();
-  EXPECT_THAT(folder.files(), SizeIs(1));
+  EXPECT_THAT(FilesIn(folder), SizeIs(1));
 }
 
 TEST(ProgramEntryTest, PartsAreHashedWithTheirLengths) {

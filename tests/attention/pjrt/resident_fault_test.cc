@@ -26,7 +26,6 @@ class ResidentFaultTest : public FakePluginTest {
   // One layer. The fake's programs return what was announced when they were
   // compiled, so each kind is compiled here once.
   void SetUp() override {
-    FakePluginTest::SetUp();
     ResidentAttentionOptions options;
     options.num_layers = 1;
     options.num_q_heads = options.num_kv_heads = 1;

@@ -4,13 +4,12 @@
 // these tests are skipped, or fail where TIDEWHEEL_REQUIRE_REPORTS is 1.
 // TIDEWHEEL_REPORT_SHOTS may name a folder for pictures of every view.
 
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/report/required_tool.h"
 #include "tests/tools/report/sample_reports.h"
 
@@ -30,9 +29,8 @@ void ExpectFaultless(const std::string& name, const std::string& page) {
     }
     GTEST_SKIP() << "set TIDEWHEEL_CHROMIUM to a Chromium";
   }
-  const std::string path =
-      absl::StrCat(testing::TempDir(), "/tidewheel_", name, ".html");
-  std::ofstream(path, std::ios::binary) << page;
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("page.html", page);
   std::string command =
       absl::StrCat("\"", TIDEWHEEL_PYTHON, "\" \"", TIDEWHEEL_SOURCE_DIR,
                    "/tests/tools/report/browser_check.py\" \"", chromium,
@@ -41,7 +39,6 @@ void ExpectFaultless(const std::string& name, const std::string& page) {
     absl::StrAppend(&command, " --shots \"", shots, "/", name, "\"");
   }
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
-  std::remove(path.c_str());
 }
 
 TEST(ReportBrowserTest, ASimulationsPageIsFaultless) {

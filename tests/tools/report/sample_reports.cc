@@ -1,16 +1,14 @@
 #include "tests/tools/report/sample_reports.h"
 
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "allocator/check.h"
-#include "gtest/gtest.h"
+#include "tests/temporary_folder.h"
 #include "tools/output_file.h"
 #include "tools/report/run_report.h"
 #include "tools/tune/tune_page.h"
@@ -153,17 +151,14 @@ void AddSensitivity(TuneResult& result) {
 }
 
 std::string Written(const std::function<void(OutputFile&)>& write) {
-  const std::string path = absl::StrCat(
-      testing::TempDir(), "/sample_report_",
-      testing::UnitTest::GetInstance()->current_test_info()->name());
+  const TemporaryFolder folder;
+  const std::string path = folder.File("report.html");
   absl::StatusOr<OutputFile> file = OutputFile::Open(path);
   TIDEWHEEL_CHECK(file.ok());
   write(*file);
   TIDEWHEEL_CHECK(file->Close().ok());
   std::ifstream in(path, std::ios::binary);
-  std::string text = {std::istreambuf_iterator<char>(in), {}};
-  std::remove(path.c_str());
-  return text;
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace

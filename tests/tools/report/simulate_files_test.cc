@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/report/required_tool.h"
 #include "tests/tools/report/xml_outline.h"
 #include "tools/simulate_command.h"
@@ -78,20 +79,12 @@ std::string ReadFile(const std::string& path) {
 
 class SimulateFilesTest : public testing::Test {
  protected:
-  ~SimulateFilesTest() override {
-    for (const std::string& path : paths_) std::remove(path.c_str());
-  }
-
-  // Removed at the test's end.
-  std::string TempFile(absl::string_view name) {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    paths_.push_back(
-        absl::StrCat(testing::TempDir(), "/", test->name(), "_", name));
-    return paths_.back();
+  std::string TempFile(const std::string& name) const {
+    return folder_.File(name);
   }
 
  private:
-  std::vector<std::string> paths_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(SimulateFilesTest, TraceProcessorFindsWhatTheCsvFilesSay) {

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/simulated_world.h"
 
 namespace tidewheel {
@@ -57,17 +58,12 @@ struct TimelineRun {
   }
 };
 
-std::string TempFile() {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  return absl::StrCat(testing::TempDir(), "/", test->test_suite_name(), "_",
-                      test->name(), ".json");
-}
-
 TimelineRun RunTimeline(const WorldOptions& options, const Trace& trace,
                         const TimelineRequests& requests = {}) {
   TimelineRun run;
   SimulatedWorld world(options);
-  const std::string path = TempFile();
+  const TemporaryFolder folder;
+  const std::string path = folder.File("timeline.json");
   absl::StatusOr<OutputFile> file = OutputFile::Open(path);
   EXPECT_THAT(file, IsOk());
   Timeline timeline(trace, requests, *world.scheduler, *file);
@@ -91,7 +87,6 @@ TimelineRun RunTimeline(const WorldOptions& options, const Trace& trace,
   EXPECT_THAT(file->Close(), IsOk());
   std::ifstream in(path, std::ios::binary);
   run.text = {std::istreambuf_iterator<char>(in), {}};
-  std::remove(path.c_str());
   run.events = json::parse(run.text)["traceEvents"];
   return run;
 }

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tools/traces/trace_check.h"
 
 namespace tidewheel {
@@ -441,19 +441,11 @@ TEST(TraceReaderTest, SubMillisecondOffsetsSurvive) {
 
 class TraceFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              absl::StrCat("trace_file_test_", getpid());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string Write(const char* name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return (folder_ / name).string();
+    return folder_.Write(name, text);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(TraceFileTest, AFileIsReadByItsContentWhateverItsName) {
@@ -481,7 +473,7 @@ TEST_F(TraceFileTest, ErrorsInAFileNameItWithoutItsFolders) {
 }
 
 TEST_F(TraceFileTest, AMissingFileIsNotFound) {
-  const std::string path = (folder_ / "none.csv").string();
+  const std::string path = folder_.File("none.csv");
   EXPECT_THAT(ReadTrace(path, {}),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr(path), HasSubstr("No such file"))));
@@ -490,12 +482,12 @@ TEST_F(TraceFileTest, AMissingFileIsNotFound) {
 }
 
 TEST_F(TraceFileTest, AFolderIsRefused) {
-  EXPECT_THAT(ReadTrace(folder_.string(), {}),
+  EXPECT_THAT(ReadTrace(folder_.path().string(), {}),
               StatusIs(kInvalid, HasSubstr("Is a directory")));
 }
 
 TEST_F(TraceFileTest, APipeIsRead) {
-  const std::string path = (folder_ / "pipe").string();
+  const std::string path = folder_.File("pipe");
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const pid_t writer = fork();
   ASSERT_GE(writer, 0);
