@@ -81,14 +81,15 @@ void ApplyServerConfig(const ServerConfig& config,
                        const std::function<bool(const char*)>& is_given,
                        SimulateFlags& flags);
 
-// The same as options of the library.
-// Errors: InvalidArgument where a key is absent that has no default there:
-// page_size, total_num_pages, max_num_seqs, max_model_len and
-// max_num_batched_tokens.
 struct LibraryOptions {
   PageAllocator::Options allocator;
   SchedulerOptions scheduler;
 };
+
+// The same as options of the library.
+// Errors: InvalidArgument where a key is absent that has no default there:
+// page_size, total_num_pages, max_num_seqs, max_model_len and
+// max_num_batched_tokens.
 absl::StatusOr<LibraryOptions> LibraryOptionsOf(const ServerConfig& config);
 
 }  // namespace tidewheel

@@ -14,8 +14,9 @@ namespace {
 std::vector<double> Autocovariances(std::span<const double> series,
                                     size_t max_lag) {
   const double n = static_cast<double>(series.size());
-  double mean = 0;
-  for (const double x : series) mean += x / n;
+  double sum_all = 0;
+  for (const double x : series) sum_all += x;
+  const double mean = sum_all / n;
   std::vector<double> centred(series.begin(), series.end());
   for (double& x : centred) x -= mean;
   std::vector<double> covariances(max_lag + 1);

@@ -102,13 +102,14 @@ bool IsSure(const SensitivityRow& row) {
 
 std::string SensitivityText(const SensitivityRow& row, double base) {
   const std::string after =
-      row.outcome.overloaded
-          ? std::string("overloaded")
-          : absl::StrFormat("%.2f", row.outcome.strain.value);
+      row.outcome.overloaded ? std::string("overloaded")
+      : row.outcome.strain.value < kBrokenStrain
+          ? absl::StrFormat("%.2f", row.outcome.strain.value)
+          : std::string("not completed");
   return absl::StrCat(row.name, " ", row.change, ": strain ",
                       absl::StrFormat("%.2f", base), " -> ", after,
                       row.keeps_promise ? ", kept" : ", broken",
-                      IsSure(row) ? "" : " (the interval contains no change)");
+                      IsSure(row) ? "" : ", unsure");
 }
 
 }  // namespace

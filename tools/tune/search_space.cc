@@ -224,6 +224,21 @@ void Tally(Exclusion refusal, std::vector<Exclusion>& exclusions) {
   exclusions.push_back(std::move(refusal));
 }
 
+// The server on the most of these chips that the model can be split over.
+absl::StatusOr<ServingSetup> LargestSetup(const ServingOptions& serving,
+                                          std::vector<int32_t> chips) {
+  ServingOptions largest = serving;
+  if (chips.empty()) return PrepareServing(largest);
+  std::sort(chips.begin(), chips.end());
+  absl::StatusOr<ServingSetup> setup;
+  for (auto count = chips.rbegin(); count != chips.rend(); ++count) {
+    largest.plan.chips = *count;
+    setup = PrepareServing(largest);
+    if (setup.ok()) break;
+  }
+  return setup;
+}
+
 absl::Status NothingLeft(int64_t size,
                          const std::vector<Exclusion>& exclusions) {
   std::string text = absl::StrCat("each of the ", size,
@@ -257,15 +272,10 @@ absl::StatusOr<SearchSpace> DefaultSpace(const ServingOptions& serving,
                                          TuneObjective objective) {
   SearchSpace space;
   if (objective == TuneObjective::kFewestChips) space.chips = {1, 2, 4, 8};
-  // The most chips that are in question hold any model that can be served.
-  ServingOptions largest = serving;
-  for (const int32_t chips : space.chips) {
-    largest.plan.chips = std::max(largest.plan.chips, chips);
-  }
-  absl::StatusOr<ServingSetup> setup = PrepareServing(largest);
-  TIDEWHEEL_RETURN_IF_ERROR(setup.status());
+  TIDEWHEEL_ASSIGN_OR_RETURN(const ServingSetup setup,
+                             LargestSetup(serving, space.chips));
   const double at_once =
-      static_cast<double>(setup->plan.capacity.usable_tokens) /
+      static_cast<double>(setup.plan.capacity.usable_tokens) /
       traffic.mean_request_tokens();
   const int exponent = std::clamp(
       static_cast<int>(std::ceil(std::log2(std::max(at_once, 1.0)))), 5, 9);

@@ -37,6 +37,19 @@ std::string WithInterval(const Estimate& estimate, absl::string_view unit,
                       number(estimate.high), ")");
 }
 
+// Beyond this, how late is late does not matter.
+constexpr double kMostShown = 100;
+
+std::string StrainText(double strain) {
+  return strain < kMostShown ? absl::StrFormat("%.2f", strain) : ">99";
+}
+
+std::string ChangeText(double change) {
+  if (change >= kMostShown) return "> +99";
+  if (change <= -kMostShown) return "< -99";
+  return absl::StrFormat("%+.2f", change);
+}
+
 std::string KeptText(const Estimate& kept) {
   return absl::StrFormat("%.2f %%  (%.2f to %.2f)", 100 * kept.value,
                          100 * kept.low, 100 * kept.high);
@@ -59,6 +72,11 @@ std::string AnswerText(const TuneResult& result,
   const Estimate& found = chosen.objective;
   switch (result.objective) {
     case TuneObjective::kHighestRate:
+      if (chosen.broken_at == 0) {
+        return absl::StrFormat(
+            "kept at every rate that was tried, up to %.2f requests/s",
+            found.value);
+      }
       return absl::StrCat(WithInterval(found, "requests/s", 2),
                           "; plan for the lower end");
     case TuneObjective::kFewestPages: {
@@ -131,10 +149,10 @@ std::string OutcomeLines(const LoadOutcome& outcome, const Promise& promise) {
   line("Preemptions:", absl::StrCat(WithThousands(outcome.preemptions), ", ",
                                     WithThousands(outcome.recomputed_tokens),
                                     " tokens computed again"));
-  line("Requests waited for:",
+  line("Time with requests waiting:",
        absl::StrCat("rows ", AsPercent(outcome.waited_for_rows), ", pages ",
                     AsPercent(outcome.waited_for_pages), ", tokens ",
-                    AsPercent(outcome.waited_for_tokens), " of the time"));
+                    AsPercent(outcome.waited_for_tokens)));
   line("Warm-up cut:",
        absl::StrCat(WithThousands(outcome.warm_up_requests), " of ",
                     WithThousands(outcome.requests), " requests"));
@@ -213,10 +231,10 @@ std::string CliffSide(absl::string_view name, const LoadOutcome& outcome) {
   return absl::StrFormat(
       "%-12s %8s  %-22s %9s %11s\n", std::string(name),
       WithThousands(outcome.candidate.total_num_pages),
-      outcome.overloaded
-          ? std::string("overloaded")
-          : absl::StrFormat("%.2f (%.2f to %.2f)", outcome.strain.value,
-                            outcome.strain.low, outcome.strain.high),
+      outcome.overloaded ? std::string("overloaded")
+                         : absl::StrCat(StrainText(outcome.strain.value), " (",
+                                        StrainText(outcome.strain.low), " to ",
+                                        StrainText(outcome.strain.high), ")"),
       WithThousands(outcome.preemptions),
       WithThousands(outcome.recomputed_tokens));
 }
@@ -284,13 +302,13 @@ std::string Sensitivity(const TuneResult& result) {
     }
     absl::StrAppend(
         &text,
-        absl::StrFormat("%-26s %-21s %6s %7s  %+.2f to %+.2f\n", row.name,
-                        row.change,
+        absl::StrFormat("%-26s %-21s %6s %7s  %s to %s\n", row.name, row.change,
                         row.outcome.overloaded
                             ? std::string("overl.")
-                            : absl::StrFormat("%.2f", row.outcome.strain.value),
+                            : StrainText(row.outcome.strain.value),
                         row.keeps_promise ? "kept" : "broken",
-                        row.strain_change.low, row.strain_change.high));
+                        ChangeText(row.strain_change.low),
+                        ChangeText(row.strain_change.high)));
   }
   return text;
 }

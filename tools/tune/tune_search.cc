@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,14 +16,13 @@
 #include "tools/tune/explain_choice.h"
 #include "tools/tune/parallel_for.h"
 #include "tools/tune/pareto_front.h"
-#include "tools/tune/rung_plan.h"
+#include "tools/tune/rung_search.h"
 #include "tools/tune/search_progress.h"
 #include "tools/tune/sensitivity.h"
 
 namespace tidewheel {
 namespace {
 
-constexpr double kGib = 1 << 30;
 // Of the best figure, what simplicity may cost.
 constexpr double kGivenAway = 0.05;
 constexpr const char* kSearchMethod =
@@ -43,11 +40,6 @@ constexpr const char* kStationarity =
     "waiting times rise to the end: Mann-Kendall at 1 %, and by Sen's slope "
     "more than a request is served; never averaged";
 
-// So low that requests seldom meet, and so high that they all do: of the
-// traffic's own rate.
-constexpr double kAloneRate = 1e-4;
-constexpr double kHighestRate = 1e6;
-
 class TuneSearch {
  public:
   TuneSearch(const TuneOptions& options, const Traffic& traffic,
@@ -60,22 +52,8 @@ class TuneSearch {
   absl::StatusOr<TuneResult> Run() &&;
 
  private:
-  // What a candidate's rung found, without its requests.
-  struct Searched {
-    CandidateResult result;
-    double next_start = 0;              // rate to begin with on the next rung
-    std::vector<LoadOutcome> outcomes;  // of every load tried
-  };
-
   absl::Status Prepare();
-  absl::Status GuessRate();
   absl::Status RunRungs();
-  absl::Status RunRung(size_t index, const std::vector<size_t>& candidates);
-  absl::Status SearchOne(const SearchRung& rung, bool is_last,
-                         Searched& searched) const;
-  absl::Status Estimate(const CandidateEdge& edge, Searched& searched) const;
-  std::vector<size_t> Keep(const std::vector<size_t>& candidates,
-                           size_t count) const;
   void Judge();
   void BuildFront();
   absl::Status Explain();
@@ -92,16 +70,6 @@ class TuneSearch {
   IntervalOptions intervals() const {
     return {.resamples = options_.resamples, .seed = options_.seed};
   }
-  // Smaller is better.
-  double Cost(const CandidateResult& result) const {
-    return options_.objective == TuneObjective::kHighestRate
-               ? -result.objective.value
-               : result.objective.value;
-  }
-  double PoolGib(const CandidateResult& result) const {
-    return static_cast<double>(result.kv_bytes) * result.candidate.chips *
-           devices_per_chip_ / kGib;
-  }
   bool IsPreferred(const CandidateResult& a, const CandidateResult& b) const;
   bool stopped() const {
     return options_.should_stop && options_.should_stop();
@@ -112,15 +80,13 @@ class TuneSearch {
   const CandidateEvaluator& evaluator_;
   SearchProgress progress_;
   TuneResult result_;
-  std::vector<SearchRung> rungs_;
-  std::vector<Searched> searched_;       // by candidate
-  std::vector<int64_t> bytes_per_page_;  // by candidate, on each device
+  size_t num_rungs_ = 0;
+  std::vector<SearchedCandidate> searched_;  // by candidate
   int32_t devices_per_chip_ = 1;
 };
 
 absl::StatusOr<TuneResult> TuneSearch::Run() && {
   TIDEWHEEL_RETURN_IF_ERROR(Prepare());
-  TIDEWHEEL_RETURN_IF_ERROR(GuessRate());
   TIDEWHEEL_RETURN_IF_ERROR(RunRungs());
   result_.interrupted = stopped();
   Judge();
@@ -174,175 +140,23 @@ absl::Status TuneSearch::Prepare() {
   for (const Candidate& candidate : list.candidates) {
     TIDEWHEEL_ASSIGN_OR_RETURN(const ServingSetup setup,
                                PrepareServing(ServingOf(candidate, serving)));
-    Searched searched;
+    SearchedCandidate searched;
     searched.result.candidate = candidate;
     searched.result.kv_bytes = setup.plan.capacity.kv_bytes;
-    bytes_per_page_.push_back(setup.plan.capacity.bytes_per_page);
+    searched.bytes_per_page = setup.plan.capacity.bytes_per_page;
     searched_.push_back(std::move(searched));
   }
   result_.candidates.resize(searched_.size());
-  rungs_ = PlanRungs({.requests = traffic_.num_requests(),
-                      .replications = traffic_.replications(),
-                      .candidates = static_cast<int64_t>(searched_.size()),
-                      .percentile = result_.promise.percentile});
-  progress_.Plan(rungs_, static_cast<int64_t>(searched_.size()));
-  return absl::OkStatus();
-}
-
-// All candidates begin with what the first one reaches, whichever runs first.
-absl::Status TuneSearch::GuessRate() {
-  double start = base_rate();
-  if (is_rate_search()) {
-    SearchRung coarse = rungs_.front();
-    coarse.resolution = 1.3;
-    Searched first = searched_.front();
-    first.next_start = start;
-    const absl::Status status = SearchOne(coarse, /*is_last=*/false, first);
-    if (status.ok() && first.result.keeps_promise) start = first.next_start;
-    if (!status.ok() && !absl::IsCancelled(status)) return status;
-  }
-  for (Searched& searched : searched_) searched.next_start = start;
   return absl::OkStatus();
 }
 
 absl::Status TuneSearch::RunRungs() {
-  std::vector<size_t> left(searched_.size());
-  std::iota(left.begin(), left.end(), size_t{0});
-  for (size_t i = 0; i < rungs_.size() && !stopped(); ++i) {
-    const int64_t runs = evaluator_.runs();
-    TIDEWHEEL_RETURN_IF_ERROR(RunRung(i, left));
-    RungSummary summary;
-    summary.requests = rungs_[i].requests;
-    summary.replications = rungs_[i].replications;
-    summary.candidates = static_cast<int32_t>(left.size());
-    if (i + 1 < rungs_.size()) left = Keep(left, KeptOf(left.size()));
-    summary.kept = static_cast<int32_t>(left.size());
-    summary.runs = evaluator_.runs() - runs;
-    result_.rungs.push_back(summary);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TuneSearch::RunRung(size_t index,
-                                 const std::vector<size_t>& candidates) {
-  const SearchRung& rung = rungs_[index];
-  const bool is_last = index + 1 == rungs_.size();
-  progress_.Begin(static_cast<int64_t>(candidates.size()));
-  return ParallelFor(
-      static_cast<int64_t>(candidates.size()), options_.threads,
-      [&](int64_t i) -> absl::Status {
-        Searched searched = searched_[candidates[static_cast<size_t>(i)]];
-        const absl::Status status = SearchOne(rung, is_last, searched);
-        if (absl::IsCancelled(status)) return absl::OkStatus();
-        TIDEWHEEL_RETURN_IF_ERROR(status);
-        searched.result.rungs = static_cast<int32_t>(index) + 1;
-        searched.result.reached_last_rung = is_last;
-        searched.result.by_rung.push_back(searched.result.keeps_promise
-                                              ? searched.result.objective.value
-                                              : 0);
-        searched_[candidates[static_cast<size_t>(i)]] = std::move(searched);
-        progress_.EndTask();
-        return absl::OkStatus();
-      });
-}
-
-absl::Status TuneSearch::SearchOne(const SearchRung& rung, bool is_last,
-                                   Searched& searched) const {
-  CandidateResult& result = searched.result;
-  CandidateEdge edge;
-  if (is_rate_search()) {
-    const bool has_cap = options_.objective == TuneObjective::kFewestChips;
-    RateRange range;
-    range.floor = base_rate() * kAloneRate;
-    range.cap = has_cap ? given_rate() : base_rate() * kHighestRate;
-    range.start = std::clamp(searched.next_start, range.floor, range.cap);
-    TIDEWHEEL_ASSIGN_OR_RETURN(
-        edge, SearchRate(evaluator_, result.candidate, rung, range,
-                         options_.should_stop));
-  } else {
-    TIDEWHEEL_ASSIGN_OR_RETURN(
-        edge, SearchPages(evaluator_, result.candidate, rung, given_rate(),
-                          options_.should_stop));
-  }
-  result.keeps_promise = edge.keeps_promise;
-  result.broken_at = edge.broken;
-  result.outcome = edge.best_point().outcome;
-  // On the last rung what was seen to hold counts; before it a better guess.
-  const double best = is_last ? edge.best : InterpolatedEdge(edge);
-  if (edge.keeps_promise && is_rate_search()) searched.next_start = best;
-  result.objective = {best, best, best};
-  if (is_last && edge.keeps_promise) {
-    result.objective =
-        EdgeEstimate(edge, evaluator_.options().promise, intervals());
-    result.outcome = Summarize(edge.best_point().samples,
-                               evaluator_.options().promise, intervals());
-  }
-  searched.outcomes.clear();
-  for (const ProbePoint& point : edge.points) {
-    searched.outcomes.push_back(point.outcome);
-  }
-  return Estimate(edge, searched);
-}
-
-// From the edge's unit to the objective's.
-absl::Status TuneSearch::Estimate(const CandidateEdge& edge,
-                                  Searched& searched) const {
-  CandidateResult& result = searched.result;
-  tidewheel::Estimate& objective = result.objective;
-  if (options_.objective == TuneObjective::kFewestPages) {
-    const double bytes = static_cast<double>(result.kv_bytes) /
-                         static_cast<double>(result.candidate.total_num_pages);
-    const double gib =
-        bytes * result.candidate.chips * devices_per_chip_ / kGib;
-    objective = {objective.value * gib, objective.low * gib,
-                 objective.high * gib};
-    return absl::OkStatus();
-  }
-  if (options_.objective != TuneObjective::kFewestChips ||
-      !edge.keeps_promise) {
-    return absl::OkStatus();
-  }
-  const auto chips = [&](double rate) {
-    const double copies = std::ceil(
-        given_rate() / std::max(rate, base_rate() * kAloneRate) - 1e-9);
-    return std::max(copies, 1.0) * result.candidate.chips;
-  };
-  objective = {chips(objective.value), chips(objective.high),
-               chips(objective.low)};
-  result.copies =
-      static_cast<int32_t>(objective.value) / result.candidate.chips;
-  return absl::OkStatus();
-}
-
-std::vector<size_t> TuneSearch::Keep(const std::vector<size_t>& candidates,
-                                     size_t count) const {
-  std::vector<CostPair> pairs;
-  for (const size_t i : candidates) {
-    const CandidateResult& result = searched_[i].result;
-    // Where memory or chips are what is counted, that is the only cost.
-    const bool by_memory = options_.objective == TuneObjective::kHighestRate;
-    pairs.push_back({result.keeps_promise ? Cost(result) : 0,
-                     by_memory ? PoolGib(result) : 0});
-  }
-  const std::vector<int32_t> fronts = FrontNumbers(pairs);
-  std::vector<size_t> order(candidates.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const CandidateResult& x = searched_[candidates[a]].result;
-    const CandidateResult& y = searched_[candidates[b]].result;
-    if (x.keeps_promise != y.keeps_promise) return x.keeps_promise;
-    if (!x.keeps_promise) {
-      return x.outcome.strain.value < y.outcome.strain.value;
-    }
-    if (fronts[a] != fronts[b]) return fronts[a] < fronts[b];
-    return Cost(x) < Cost(y);
-  });
-  std::vector<size_t> kept;
-  for (size_t k = 0; k < std::min(count, order.size()); ++k) {
-    kept.push_back(candidates[order[k]]);
-  }
-  std::sort(kept.begin(), kept.end());
-  return kept;
+  const RungSearch rungs({.tune = options_,
+                          .request_rate = result_.request_rate,
+                          .devices_per_chip = devices_per_chip_},
+                         traffic_, evaluator_, progress_);
+  num_rungs_ = rungs.Rungs(searched_.size()).size();
+  return rungs.Run(searched_, result_.rungs);
 }
 
 bool TuneSearch::IsPreferred(const CandidateResult& a,
@@ -368,7 +182,7 @@ bool TuneSearch::IsPreferred(const CandidateResult& a,
 void TuneSearch::Judge() {
   // Of those that came furthest: figures of different rungs do not compare.
   int32_t furthest = 0;
-  for (const Searched& searched : searched_) {
+  for (const SearchedCandidate& searched : searched_) {
     if (searched.result.keeps_promise) {
       furthest = std::max(furthest, searched.result.rungs);
     }
@@ -387,8 +201,9 @@ void TuneSearch::Judge() {
       result.candidate = found;
     }
     if (result_.best < 0 ||
-        Cost(result) <
-            Cost(searched_[static_cast<size_t>(result_.best)].result)) {
+        CostOf(options_.objective, result) <
+            CostOf(options_.objective,
+                   searched_[static_cast<size_t>(result_.best)].result)) {
       result_.best = static_cast<int32_t>(i);
     }
   }
@@ -400,7 +215,9 @@ void TuneSearch::Judge() {
     if (!counts(result)) continue;
     result.is_equal = result.objective.Overlaps(best.objective);
     const bool gives_little =
-        Cost(result) <= Cost(best) + kGivenAway * std::abs(Cost(best));
+        CostOf(options_.objective, result) <=
+        CostOf(options_.objective, best) +
+            kGivenAway * std::abs(CostOf(options_.objective, best));
     if (!result.is_equal || !gives_little) continue;
     const CandidateResult& known =
         searched_[static_cast<size_t>(result_.recommended)].result;
@@ -408,8 +225,7 @@ void TuneSearch::Judge() {
       result_.recommended = static_cast<int32_t>(i);
     }
   }
-  result_.attainable =
-      static_cast<size_t>(furthest) == rungs_.size() || stopped();
+  result_.attainable = static_cast<size_t>(furthest) == num_rungs_ || stopped();
   if (!result_.attainable) result_.best = result_.recommended = -1;
 }
 
@@ -422,7 +238,7 @@ void TuneSearch::BuildFront() {
   front.value_name = is_rate ? "requests/s" : "strain";
   front.larger_is_better = is_rate;
   for (size_t i = 0; i < searched_.size(); ++i) {
-    const Searched& searched = searched_[i];
+    const SearchedCandidate& searched = searched_[i];
     const CandidateResult& result = searched.result;
     if (static_cast<size_t>(result.rungs) != result_.rungs.size()) continue;
     FrontPoint point;
@@ -430,7 +246,8 @@ void TuneSearch::BuildFront() {
     if (is_rate) {
       if (!result.keeps_promise) continue;
       point.settings = result.candidate;
-      point.cost = PoolGib(result);
+      point.cost =
+          PoolGib(result.kv_bytes, result.candidate.chips, devices_per_chip_);
       point.value = result.objective.value;
       front.points.push_back(point);
       continue;
@@ -439,13 +256,12 @@ void TuneSearch::BuildFront() {
       if (!outcome.keeps_promise) continue;
       point.settings = outcome.candidate;
       point.value = outcome.strain.value;
-      point.cost =
-          options_.objective == TuneObjective::kFewestChips
-              ? std::ceil(given_rate() / outcome.request_rate - 1e-9) *
-                    outcome.candidate.chips
-              : static_cast<double>(bytes_per_page_[i]) *
-                    static_cast<double>(outcome.candidate.total_num_pages) *
-                    outcome.candidate.chips * devices_per_chip_ / kGib;
+      point.cost = options_.objective == TuneObjective::kFewestChips
+                       ? std::ceil(given_rate() / outcome.request_rate - 1e-9) *
+                             outcome.candidate.chips
+                       : PoolGib(searched.bytes_per_page *
+                                     outcome.candidate.total_num_pages,
+                                 outcome.candidate.chips, devices_per_chip_);
       front.points.push_back(point);
     }
   }
@@ -524,8 +340,8 @@ absl::Status TuneSearch::StudyRecommended() {
 
 absl::Status TuneSearch::Diagnose() {
   // The candidate that came closest on the longest run.
-  const Searched* closest = nullptr;
-  for (const Searched& searched : searched_) {
+  const SearchedCandidate* closest = nullptr;
+  for (const SearchedCandidate& searched : searched_) {
     if (closest == nullptr || searched.result.rungs > closest->result.rungs ||
         (searched.result.rungs == closest->result.rungs &&
          searched.result.outcome.strain.value <

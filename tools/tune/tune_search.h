@@ -1,13 +1,8 @@
 // TuneSearch: from a space of configurations to the one to run.
 //
-//   1. Rungs. Every candidate runs a short front of the traffic, the better
-//      quarter four times as much, and so on up to all of it: successive
-//      halving (Jamieson and Talwalkar, "Non-stochastic best arm
-//      identification and hyperparameter optimization", AISTATS 2016), with
-//      4 for 2. On each rung a candidate is judged by its own best load
-//      (candidate_search.h). Who is better at a cost, of rate and memory, is
-//      kept by front numbers (pareto_front.h), so that small pools are not
-//      driven out by large ones.
+//   1. Rungs (rung_search.h): successive halving (Jamieson and Talwalkar,
+//      "Non-stochastic best arm identification and hyperparameter
+//      optimization", AISTATS 2016), with 4 for 2.
 //   2. Intervals for those that reached the last rung. Whose interval overlaps
 //      that of the best is called equal to it. Recommended is the cheapest
 //      (IsCheaper) of the equal ones whose figure is within 5 % of the best:
