@@ -280,23 +280,17 @@ TEST(CompileShapesTest, ServerOfAConfigurationNeedsBothForms) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("do not divide")));
 }
 
-TEST(CompileReportTest, APredictionIsRightWrongOrOpen) {
+TEST(CompileReportTest, CompilingAgainstThePredictionIsABound) {
   CompileJob job;
   job.pool_bytes = 100;
   job.prediction.failure = "oom_scoped_vmem";
   CompileOutcome outcome;
   outcome.memory.alias_bytes = 100;
-  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
-  job.prediction.may_compile = true;
-  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kOpen);
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kBound);
   outcome.memory.temp_bytes = 100;
   EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
   outcome.fate = CompileOutcome::Fate::kRefused;
-  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kOpen);
-  job.prediction.may_compile = false;
   EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kAgrees);
-  job.prediction.failure.clear();
-  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
 }
 
 TEST(CompileJobTest, ClassesOfLibtpusErrors) {
