@@ -11,11 +11,13 @@ void SetLibtpuCompileEnvironment() {
   } kVariables[] = {
       {"TPU_SKIP_MDS_QUERY", "1"},
       {"ALLOW_MULTIPLE_LIBTPU_LOAD", "1"},
-      {"TPU_LOG_DIR", "disabled"},
       {"TPU_ACCELERATOR_TYPE", "v5litepod-1"},
       {"TPU_WORKER_HOSTNAMES", "localhost"},
       {"TPU_WORKER_ID", "0"},
   };
+  if (getenv("TPU_LOG_DIR") == nullptr) {
+    setenv("TPU_MIN_LOG_LEVEL", "3", /*overwrite=*/0);
+  }
   for (const auto& variable : kVariables) {
     setenv(variable.name, variable.value, /*overwrite=*/0);
   }

@@ -14,7 +14,9 @@ namespace tidewheel {
 //   TPU_SKIP_MDS_QUERY=1            else the initialisation asks a cloud's
 //                                   metadata server, for ever elsewhere
 //   ALLOW_MULTIPLE_LIBTPU_LOAD=1    else a lock file admits one process
-//   TPU_LOG_DIR=disabled            else logs go to the temporary folder
+//   TPU_MIN_LOG_LEVEL=3             else three log files a process are left in
+//                                   the temporary folder; not set where
+//                                   TPU_LOG_DIR asks for them
 //   TPU_ACCELERATOR_TYPE=v5litepod-1, TPU_WORKER_HOSTNAMES=localhost,
 //   TPU_WORKER_ID=0                 else warnings on stderr; no effect on
 //                                   what a topology compiles for

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "attention/pjrt/libtpu_environment.h"
@@ -13,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/attention/pjrt/pjrt_plugins.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 
 namespace tidewheel {
 namespace {
@@ -75,6 +77,27 @@ class LibtpuDeathTest : public testing::Test {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
   }
 };
+
+// Ends the process. Its folder goes before.
+void CompileAndLookForFiles(const std::string& path) {
+  bool is_empty = false;
+  {
+    const TemporaryFolder folder;
+    setenv("TMPDIR", folder.path().c_str(), /*overwrite=*/1);
+    CompileFor(LoadLibtpu(path), TpuGeneration::kV5e);
+    is_empty = std::filesystem::is_empty(folder.path());
+  }
+  Require(is_empty, "a file in the temporary folder");
+  _exit(0);
+}
+
+TEST_F(LibtpuDeathTest, LeavesNoLogsBehind) {
+  TIDEWHEEL_REQUIRE_LIBTPU(path);
+  if (std::getenv("TPU_LOG_DIR") != nullptr) {
+    GTEST_SKIP() << "TPU_LOG_DIR asks for logs";
+  }
+  EXPECT_EXIT(CompileAndLookForFiles(path), testing::ExitedWithCode(0), "");
+}
 
 TEST_F(LibtpuDeathTest, CompilesForAllGenerations) {
   TIDEWHEEL_REQUIRE_LIBTPU(path);
