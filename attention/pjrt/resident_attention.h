@@ -109,6 +109,7 @@ class ResidentAttention {
   // Errors: FailedPrecondition without an open step.
   absl::Status EndStep();
   // The open step will not be completed; nobody waits for what it launched.
+  // For its failure see DropOldest.
   void AbandonStep();
 
   size_t steps_in_flight() const { return num_flights_; }
@@ -118,7 +119,10 @@ class ResidentAttention {
   // Errors: FailedPrecondition if there is none; the device's, after which
   // Reset is due.
   absl::Status AwaitOldest();
-  // It leaves without being waited for.
+  // It leaves without being waited for, and whether it failed is not asked.
+  // If it did, its pools hold the error: whatever uses them next, a step or
+  // ReadPages, fails with it and makes Reset due. So nothing computed from a
+  // failed step is ever handed out, and after Reset nothing of it is left.
   // REQUIRES: steps_in_flight() > 0.
   void DropOldest();
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "tests/attention/pjrt/fake_objects.h"
 
@@ -169,25 +170,29 @@ Error* ExecuteLoaded(void* block) {
   const std::vector<FakeArray>& outputs = state->returned_outputs.empty()
                                               ? program.outputs
                                               : state->returned_outputs;
-  Buffer* const* const inputs = args->argument_lists[0];
+  const std::span inputs(args->argument_lists[0], args->num_args);
+  // What reads an array that was never computed fails as well.
+  const bool fails =
+      state->fail_after_launch ||
+      std::ranges::any_of(inputs, [](const Buffer* b) { return b->poisoned; });
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (state->lose_outputs) continue;
     Buffer* const buffer = TakeBuffer(outputs[i]);
-    buffer->poisoned = state->fail_after_launch;
-    if (i < args->num_args && inputs[i]->bytes.size() == buffer->bytes.size()) {
+    buffer->poisoned = fails;
+    if (i < inputs.size() && inputs[i]->bytes.size() == buffer->bytes.size()) {
       buffer->bytes.assign(inputs[i]->bytes.begin(), inputs[i]->bytes.end());
     }
     args->output_lists[0][i] = buffer;
   }
   const int donated = program.donated_argument;
   if (donated >= 0 && !IsVetoed((*args->options).fields, donated)) {
-    Buffer* const input = inputs[donated];
+    Buffer* const input = inputs[static_cast<size_t>(donated)];
     input->deleted = true;
-    args->output_lists[0][0]->bytes.swap(input->bytes);
+    if (!state->lose_outputs) {
+      args->output_lists[0][0]->bytes.swap(input->bytes);
+    }
   }
-  if (!state->lose_event) {
-    args->device_complete_events[0] = TakeEvent(state->fail_after_launch);
-  }
+  if (!state->lose_event) args->device_complete_events[0] = TakeEvent(fails);
   return nullptr;
 }
 

@@ -183,13 +183,22 @@ TEST_F(LaunchTest, OutputsOfOtherTypesAreAnErrorAndDoNotLeak) {
 }
 
 TEST_F(LaunchTest, OutputsAndEventsThatAreMissingAreErrors) {
+  const auto missing = StatusIs(absl::StatusCode::kInternal,
+                                HasSubstr("no buffer for output 0"));
   fake().lose_outputs = true;
   PjrtSignature signature = PoolSignature();
   signature.arguments[0].donated = false;
-  executable_ = *client_->Compile(kProgram, signature);
-  EXPECT_THAT(Launch({&pool_, &row_}),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("no buffer for output 0")));
+  const auto copying = *client_->Compile(kProgram, signature);
+  EXPECT_THAT(
+      copying->Launch(std::vector<PjrtBuffer*>{&pool_, &row_}, outputs_),
+      missing);
+  EXPECT_FALSE(pool_.IsDeleted());
+  // What was donated went with the output that did not come.
+  EXPECT_THAT(Launch({&pool_, &row_}), missing);
+  EXPECT_TRUE(pool_.IsDeleted());
+  EXPECT_TRUE(outputs_[0].empty());
+  EXPECT_EQ(fake().live_events, 0);
+  pool_ = Upload(*client_, kPool, 1);
   fake().lose_outputs = false;
   fake().lose_event = true;
   EXPECT_THAT(

@@ -75,12 +75,15 @@ class ResidentFaultTest : public FakePluginTest {
                                   .max_num_batched_tokens = 16},
                                  changed_rows, {});
   }
-  absl::Status Run() {
+  absl::Status RunLayer() {
     const PjrtClient& client = attention_->programs().client();
     PjrtBuffer q = Upload(client, attention_->q_shape(), 1);
     PjrtBuffer k = Upload(client, attention_->kv_shape(), 2);
     PjrtBuffer out;
-    const absl::Status status = attention_->RunLayer(0, q, k, k, out);
+    return attention_->RunLayer(0, q, k, k, out);
+  }
+  absl::Status Run() {
+    const absl::Status status = RunLayer();
     return status.ok() ? attention_->EndStep() : status;
   }
   static auto Failed() {
@@ -129,6 +132,43 @@ TEST_F(ResidentFaultTest, DeviceLostMidStepNeedsAReset) {
   ExpectStepsRun();
   // Its table is another one.
   EXPECT_EQ(attention_->table().counts().whole_uploads, 2);
+}
+
+TEST_F(ResidentFaultTest, FailureOfADroppedStepIsTheNextOnesAndIsGoneAfter) {
+  for (const bool is_abandoned : {false, true}) {
+    fake().fail_after_launch = true;
+    ASSERT_THAT(Begin({0}), IsOk());
+    if (is_abandoned) {
+      ASSERT_THAT(RunLayer(), IsOk());
+      attention_->AbandonStep();
+    } else {
+      ASSERT_THAT(Run(), IsOk());
+      attention_->DropOldest();
+    }
+    fake().fail_after_launch = false;
+    EXPECT_THAT(attention_->device_error(), IsOk());
+    ASSERT_THAT(Begin({0}), IsOk());
+    ASSERT_THAT(Run(), IsOk());
+    EXPECT_THAT(attention_->AwaitOldest(), Failed());
+    EXPECT_THAT(Begin(), Lost());
+    ASSERT_THAT(attention_->Reset(), IsOk());
+    ExpectStepsRun();
+  }
+}
+
+TEST_F(ResidentFaultTest, PagesOfADroppedStepThatFailedAreNotRead) {
+  fake().fail_after_launch = true;
+  ASSERT_THAT(Begin(), IsOk());
+  ASSERT_THAT(Run(), IsOk());
+  attention_->DropOldest();
+  fake().fail_after_launch = false;
+  Announce({{PjrtElementType::kF32, {1, 4, 2, 8}}}, -1);
+  std::vector<std::byte> page(attention_->page_bytes());
+  EXPECT_THAT(attention_->ReadPages(std::vector<int32_t>{1}, page), Failed());
+  EXPECT_THAT(Begin(), Lost());
+  ASSERT_THAT(attention_->Reset(), IsOk());
+  EXPECT_THAT(attention_->ReadPages(std::vector<int32_t>{1}, page), IsOk());
+  ExpectStepsRun();
 }
 
 TEST_F(ResidentFaultTest, OpenStepOfALostDeviceCanNotGoOn) {
