@@ -98,7 +98,25 @@ absl::Status CheckFinite(absl::string_view name, std::optional<float> value) {
   return Invalid(name, " is ", *value, " and must be a finite number");
 }
 
-absl::Status CheckOptions(const AttentionOptions& options) {
+absl::Status CheckBatch(const RaggedBatch& batch,
+                        const AttentionOptions& options,
+                        WrittenPages written_pages) {
+  TIDEWHEEL_RETURN_IF_ERROR(ValidateDynamic(batch));
+  StrictRules rules = {.scheduler_layout = false,
+                       .written_pages = written_pages,
+                       .max_findings = 1};
+  rules.allow_empty_rows = options.empty_rows == EmptyRows::kSkip;
+  if (options.mask_value <= kHidingMaskValue) {
+    rules.sliding_window = options.sliding_window;
+  }
+  const std::vector<std::string> findings = StrictFindings(batch, rules);
+  if (!findings.empty()) return Invalid(findings.front());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckAttentionOptions(const AttentionOptions& options) {
   TIDEWHEEL_RETURN_IF_ERROR(CheckFinite("sm_scale", options.sm_scale));
   TIDEWHEEL_RETURN_IF_ERROR(CheckFinite("soft_cap", options.soft_cap));
   TIDEWHEEL_RETURN_IF_ERROR(CheckFinite("k_scale", options.k_scale));
@@ -120,30 +138,24 @@ absl::Status CheckOptions(const AttentionOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckBatch(const RaggedBatch& batch,
-                        const AttentionOptions& options,
-                        WrittenPages written_pages) {
-  TIDEWHEEL_RETURN_IF_ERROR(ValidateDynamic(batch));
-  StrictRules rules = {.scheduler_layout = false,
-                       .written_pages = written_pages,
-                       .max_findings = 1};
-  rules.allow_empty_rows = options.empty_rows == EmptyRows::kSkip;
-  if (options.mask_value <= kHidingMaskValue) {
-    rules.sliding_window = options.sliding_window;
+absl::Status CheckFusedAttentionOptions(const AttentionOptions& options) {
+  for (const auto& [name, scale] : {std::pair("k_scale", options.k_scale),
+                                    std::pair("v_scale", options.v_scale)}) {
+    if (scale.has_value() && *scale == 0) {
+      return Invalid(name,
+                     " is 0 and this step's values are divided by it; "
+                     "give the scale that the pages are stored with");
+    }
   }
-  const std::vector<std::string> findings = StrictFindings(batch, rules);
-  if (!findings.empty()) return Invalid(findings.front());
-  return absl::OkStatus();
+  return CheckAttentionOptions(options);
 }
-
-}  // namespace
 
 absl::Status CheckAttentionCall(const HeadsView& q, const KvPagesView& kv_pages,
                                 const RaggedBatch& batch,
                                 const AttentionOptions& options,
                                 const MutableHeadsView& out) {
   TIDEWHEEL_RETURN_IF_ERROR(CheckTensors(q, kv_pages, batch, out));
-  TIDEWHEEL_RETURN_IF_ERROR(CheckOptions(options));
+  TIDEWHEEL_RETURN_IF_ERROR(CheckAttentionOptions(options));
   return CheckBatch(batch, options, WrittenPages::kAreWrittenAlready);
 }
 
@@ -165,15 +177,7 @@ absl::Status CheckFusedAttentionCall(const HeadsView& q, const HeadsView& k,
                      ScalarTypeName(kv_pages.type));
     }
   }
-  for (const auto& [name, scale] : {std::pair("k_scale", options.k_scale),
-                                    std::pair("v_scale", options.v_scale)}) {
-    if (scale.has_value() && *scale == 0) {
-      return Invalid(name,
-                     " is 0 and this step's values are divided by it; "
-                     "give the scale that the pages are stored with");
-    }
-  }
-  TIDEWHEEL_RETURN_IF_ERROR(CheckOptions(options));
+  TIDEWHEEL_RETURN_IF_ERROR(CheckFusedAttentionOptions(options));
   return CheckBatch(batch, options, WrittenPages::kAreWrittenNow);
 }
 

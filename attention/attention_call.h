@@ -17,8 +17,14 @@
 
 namespace tidewheel {
 
-// Errors: InvalidArgument that names what does not fit, its value, the limit
-// and the remedy.
+// Errors of all: InvalidArgument that names what does not fit, its value, the
+// limit and the remedy.
+
+// Options alone, for those who compile for them before there is a batch.
+absl::Status CheckAttentionOptions(const AttentionOptions& options);
+// The same for the fused form.
+absl::Status CheckFusedAttentionOptions(const AttentionOptions& options);
+
 absl::Status CheckAttentionCall(const HeadsView& q, const KvPagesView& kv_pages,
                                 const RaggedBatch& batch,
                                 const AttentionOptions& options,

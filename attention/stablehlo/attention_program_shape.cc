@@ -1,13 +1,12 @@
 #include "attention/stablehlo/attention_program_shape.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/status_macros.h"
+#include "attention/attention_call.h"
 #include "attention/stablehlo/index_limits.h"
 
 namespace tidewheel {
@@ -25,9 +24,18 @@ constexpr int64_t kBlockTokens = 128;
 constexpr int64_t kGatheredBytes = int64_t{4} << 20;
 constexpr int64_t kTileQueries = 2048;
 
+constexpr int64_t kTpuLanes = 128;
+// K and V of so many heads are the 8 rows of a tile.
+constexpr int64_t kTpuKvHeads = 4;
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
 // Of K and V of one row's block.
 int64_t BlockElements(const AttentionProgramShape& shape) {
-  return shape.block_tokens() * 2 * shape.num_kv_heads * shape.pool_head_dim;
+  return shape.block_tokens() * shape.pool_combined_heads() *
+         shape.pool_head_dim;
 }
 
 absl::Status CheckSizes(const AttentionProgramShape& shape) {
@@ -59,6 +67,11 @@ absl::Status CheckSizes(const AttentionProgramShape& shape) {
     return Invalid("pool_head_dim ", shape.pool_head_dim, " is below head_dim ",
                    shape.head_dim, "; give head_dim, or more to pad it");
   }
+  if (shape.pool_combined_heads() < 2 * shape.num_kv_heads) {
+    return Invalid("pool_kv_heads ", shape.pool_kv_heads,
+                   " is below num_kv_heads ", shape.num_kv_heads,
+                   "; give num_kv_heads, or more to pad them");
+  }
   return absl::OkStatus();
 }
 
@@ -82,9 +95,9 @@ absl::Status CheckIndices(const AttentionProgramShape& shape) {
                      ", half of the largest int32 index; give a smaller batch");
     }
   }
-  const int64_t pool =
-      ProductUpTo(kLargestTensor, {shape.total_num_pages * shape.page_size,
-                                   shape.num_kv_heads, shape.pool_head_dim, 8});
+  const int64_t pool = ProductUpTo(
+      kLargestTensor, {shape.total_num_pages * shape.page_size,
+                       shape.pool_combined_heads(), shape.pool_head_dim, 4});
   const int64_t queries = ProductUpTo(
       kLargestTensor,
       {shape.num_tokens, shape.num_q_heads, shape.pool_head_dim, 4});
@@ -117,48 +130,25 @@ absl::Status CheckTypes(const AttentionProgramShape& shape) {
   return absl::OkStatus();
 }
 
-absl::Status CheckProgramOptions(const AttentionProgramShape& shape) {
-  const AttentionOptions& options = shape.options;
-  for (const auto& [name, value] :
-       {std::pair("sm_scale", std::optional<float>(options.sm_scale)),
-        std::pair("soft_cap", options.soft_cap),
-        std::pair("k_scale", options.k_scale),
-        std::pair("v_scale", options.v_scale)}) {
-    if (value.has_value() && !std::isfinite(*value)) {
-      return Invalid(name, " is ", *value, " and must be a finite number");
-    }
-  }
-  if (options.sliding_window.has_value() && *options.sliding_window <= 0) {
-    return Invalid("sliding_window ", *options.sliding_window,
-                   " must be positive; leave it out for full attention");
-  }
-  if (options.soft_cap.has_value() && *options.soft_cap == 0) {
-    return Invalid("soft_cap ", *options.soft_cap,
-                   " must not be 0; leave it out for no cap");
-  }
-  if (std::isnan(options.mask_value) || options.mask_value == HUGE_VALF) {
-    return Invalid("mask_value is ", options.mask_value,
-                   " and must be a number below infinity; the default is ",
-                   kDefaultMaskValue);
-  }
-  for (const auto& [name, scale] : {std::pair("k_scale", options.k_scale),
-                                    std::pair("v_scale", options.v_scale)}) {
-    if (shape.writes_kv && scale.has_value() && *scale == 0) {
-      return Invalid(name,
-                     " is 0 and this step's values are divided by it; give "
-                     "the scale that the pages are stored with");
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status CheckAttentionShape(const AttentionProgramShape& shape) {
   TIDEWHEEL_RETURN_IF_ERROR(CheckSizes(shape));
   TIDEWHEEL_RETURN_IF_ERROR(CheckIndices(shape));
   TIDEWHEEL_RETURN_IF_ERROR(CheckTypes(shape));
-  return CheckProgramOptions(shape);
+  return shape.writes_kv ? CheckFusedAttentionOptions(shape.options)
+                         : CheckAttentionOptions(shape.options);
+}
+
+AttentionProgramShape WithTpuPool(AttentionProgramShape shape) {
+  shape.pool_head_dim = RoundUp(shape.head_dim, kTpuLanes);
+  shape.pool_kv_heads = shape.num_kv_heads;
+  if (shape.num_kv_heads > 2) {
+    shape.pool_kv_heads = RoundUp(shape.num_kv_heads, kTpuKvHeads);
+  } else if (SizeOfScalar(shape.kv_type) == 1) {
+    shape.pool_kv_heads = 2;
+  }
+  return shape;
 }
 
 AttentionProgramShape WithChosenTiles(AttentionProgramShape shape) {
@@ -198,8 +188,9 @@ int64_t AttentionTempBound(const AttentionProgramShape& given) {
   }
   // Queries and output as float32, k and v as they are and as stored.
   const int64_t tokens =
-      shape.num_tokens * (2 * 4 * shape.num_q_heads * shape.head_dim +
-                          2 * 4 * 2 * shape.num_kv_heads * shape.pool_head_dim);
+      shape.num_tokens *
+      (2 * 4 * shape.num_q_heads * shape.head_dim +
+       2 * 4 * shape.pool_combined_heads() * shape.pool_head_dim);
   const int64_t placing = 4 * shape.num_tokens * (shape.max_num_seqs + 16);
   return tile + tokens + placing + (int64_t{1} << 20);
 }
