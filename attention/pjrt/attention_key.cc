@@ -27,6 +27,7 @@ AttentionKey::AttentionKey(const AttentionProgramShape& shape)
               shape.num_kv_heads,
               shape.head_dim,
               shape.pool_head_dim,
+              shape.pool_combined_heads(),
               shape.page_size,
               shape.total_num_pages,
               shape.max_num_seqs,

@@ -41,8 +41,9 @@ absl::StatusOr<std::unique_ptr<DevicePools>> DevicePools::Create(
       new DevicePools(programs, shape, num_layers));
   TIDEWHEEL_ASSIGN_OR_RETURN(const PjrtShape array,
                              ShapeOfTensor(shape.type()));
-  pools->page_bytes_ =
-      static_cast<size_t>(array.num_bytes() / shape.total_num_pages);
+  TIDEWHEEL_ASSIGN_OR_RETURN(const PjrtShape page,
+                             ShapeOfTensor(shape.pages_type(1)));
+  pools->page_bytes_ = static_cast<size_t>(page.num_bytes());
   PjrtSignature signature;
   signature.outputs = {array};
   TIDEWHEEL_ASSIGN_OR_RETURN(

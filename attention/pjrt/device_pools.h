@@ -57,7 +57,7 @@ class DevicePools {
 
   int32_t num_layers() const { return static_cast<int32_t>(pools_.size()); }
   const PagePoolShape& shape() const { return shape_; }
-  // Bytes of one page of one layer on the host.
+  // Bytes of one page of one layer on the host, without padded KV heads.
   size_t page_bytes() const { return page_bytes_; }
   // REQUIRES: 0 <= layer < num_layers().
   PjrtBuffer& pool(int32_t layer) { return pools_[static_cast<size_t>(layer)]; }
@@ -72,7 +72,8 @@ class DevicePools {
   absl::Status CopyPages(std::span<const PageCopy> copies,
                          std::span<PjrtEvent> events);
 
-  // The pages as the device stores them: [num_layers, ids, page_bytes()].
+  // The pages as the device stores them, but for padded KV heads:
+  // [num_layers, ids, page_bytes()].
   //
   // Errors: InvalidArgument for an id outside of [0, total_num_pages) or an
   // array of another size; the plugin's and the device's.

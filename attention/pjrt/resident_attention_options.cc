@@ -6,8 +6,6 @@
 namespace tidewheel {
 namespace {
 
-constexpr int32_t kTpuLanes = 128;
-
 absl::Status CheckLayers(const ResidentAttentionOptions& options) {
   if (options.num_layers < 1) {
     return absl::InvalidArgumentError(
@@ -41,10 +39,15 @@ absl::StatusOr<AttentionProgramShape> ResidentShape(
   shape.num_q_heads = options.num_q_heads;
   shape.num_kv_heads = options.num_kv_heads;
   shape.head_dim = options.head_dim;
-  const int64_t lanes =
-      (shape.head_dim + kTpuLanes - 1) / kTpuLanes * kTpuLanes;
-  shape.pool_head_dim = options.pool_head_dim.value_or(
-      static_cast<int32_t>(platform == "tpu" ? lanes : shape.head_dim));
+  shape.pool_head_dim = shape.head_dim;
+  shape.pool_kv_heads = shape.num_kv_heads;
+  if (platform == "tpu") shape = WithTpuPool(shape);
+  if (options.pool_head_dim.has_value()) {
+    shape.pool_head_dim = *options.pool_head_dim;
+  }
+  if (options.pool_kv_heads.has_value()) {
+    shape.pool_kv_heads = *options.pool_kv_heads;
+  }
   shape.page_size = options.page_size;
   shape.total_num_pages = options.total_num_pages;
   shape.max_num_seqs = options.max_num_seqs;

@@ -25,9 +25,11 @@ struct ResidentAttentionOptions {
   int32_t num_q_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
-  // Width of a head in the pool. Absent: a multiple of 128 on TPUs, which
-  // would otherwise copy the pool in each launch, and head_dim elsewhere.
+  // Width of a head in the pool, and KV heads in it. Absent: WithTpuPool on
+  // TPUs, which would otherwise copy the pool in each launch; head_dim and
+  // num_kv_heads elsewhere.
   std::optional<int32_t> pool_head_dim = std::nullopt;
+  std::optional<int32_t> pool_kv_heads = std::nullopt;
   ScalarType q_type = ScalarType::kBfloat16;       // and of the output
   ScalarType new_kv_type = ScalarType::kBfloat16;  // of a step's k and v
   ScalarType kv_type = ScalarType::kBfloat16;      // of the pool

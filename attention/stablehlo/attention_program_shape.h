@@ -40,9 +40,11 @@ struct AttentionProgramShape {
   int64_t num_q_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
-  // Width of a head in the pool, at least head_dim; what is past head_dim is
-  // written as 0 and never read. TPUs want 128.
+  // Width of a head in the pool, at least head_dim, and KV heads in it, at
+  // least num_kv_heads or 0 for as many; what is past them is written as 0 and
+  // never read. WithTpuPool says what TPUs want.
   int64_t pool_head_dim = 0;
+  int64_t pool_kv_heads = 0;
   int64_t page_size = 0;  // tokens
   int64_t total_num_pages = 0;
   int64_t max_num_seqs = 0;
@@ -69,6 +71,14 @@ struct AttentionProgramShape {
     return new_kv_type == kv_type ? declared_kv_type()
                                   : ElementTypeOf(new_kv_type);
   }
+  // Heads of K and of V in the pool, padding included.
+  int64_t pool_combined_heads() const {
+    return 2 * (pool_kv_heads == 0 ? num_kv_heads : pool_kv_heads);
+  }
+  int64_t pool_bytes() const {
+    return total_num_pages * page_size * pool_combined_heads() * pool_head_dim *
+           static_cast<int64_t>(SizeOfScalar(kv_type));
+  }
   int64_t block_tokens() const { return kv_block_pages * page_size; }
   int64_t group_size() const { return num_q_heads / num_kv_heads; }
   // Hidden keys have no weight at all, so they need not be read.
@@ -81,17 +91,24 @@ struct AttentionProgramShape {
 // refuses.
 absl::Status CheckAttentionShape(const AttentionProgramShape& shape);
 
+// `shape` with the narrowest pool that TPU compilers leave in place: heads of
+// whole vectors of 128 lanes, and rows of whole tiles a token, that is, 2, 4 or
+// a multiple of 8 combined heads, of 8-bit types at least 4. Any other pool is
+// copied or converted as a whole in each launch
+// (tests/attention/stablehlo/attention_memory_test.cc).
+AttentionProgramShape WithTpuPool(AttentionProgramShape shape);
+
 // `shape` with tiles in place of zeros, and none larger than what it tiles.
 AttentionProgramShape WithChosenTiles(AttentionProgramShape shape);
 
 // Upper bound of the temporary memory that a compiler plans for the program,
-// in bytes. With Hq, Hkv, D, PD, T, S for num_q_heads, num_kv_heads, head_dim,
-// pool_head_dim, num_tokens, max_num_seqs, and L tokens of a block:
-//   tile(R, Q) = R * L * 2 * Hkv * PD * (bytes of kv_type + 4)
+// in bytes. With Hq, C, D, PD, T, S for num_q_heads, pool_combined_heads,
+// head_dim, pool_head_dim, num_tokens, max_num_seqs, and L tokens of a block:
+//   tile(R, Q) = R * L * C * PD * (bytes of kv_type + 4)
 //                + R * Q * Hq * (12 * L + 20 * D)
 //   bound = tile(row_tile, 1), or in the prefill form the larger of that and
 //           tile(1, query_tile)
-//           + T * (8 * Hq * D + 16 * Hkv * PD) + 4 * T * (S + 16) + 1 MiB
+//           + T * (8 * Hq * D + 8 * C * PD) + 4 * T * (S + 16) + 1 MiB
 // tests/attention/stablehlo/attention_memory_test.cc compares it with what
 // compilers say.
 // REQUIRES: CheckAttentionShape is ok.

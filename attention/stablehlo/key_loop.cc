@@ -130,13 +130,15 @@ KeyLoop::Block KeyLoop::GatherBlock(const Value& block) {
   // With fewer than 8 combined heads TPU compilers store gathered pages of
   // four dimensions in other tiles than the pool's, and copy the pool to have
   // them; of three they do not.
-  const Dims page = {1, shape_.page_size * 2 * heads, shape_.pool_head_dim};
+  const int64_t pool_heads = shape_.pool_combined_heads() / 2;
+  const Dims page = {1, shape_.page_size * 2 * pool_heads,
+                     shape_.pool_head_dim};
   const Value pool =
       b_.Reshape(kv_pages_, {shape_.total_num_pages, page[1], page[2]});
   const Value got =
       b_.Gather(pool, b_.Reshape(ids, {num_rows_, pages, 1}), page, 1);
   const Value split =
-      b_.Reshape(got, {num_rows_, tokens, heads, 2, shape_.pool_head_dim});
+      b_.Reshape(got, {num_rows_, tokens, pool_heads, 2, shape_.pool_head_dim});
   const auto take = [&](int64_t which) {
     const Value part =
         b_.Slice(split, {0, 0, 0, which, 0},

@@ -56,12 +56,10 @@ Value EmitKvWrite(ProgramBuilder& b, const AttentionProgramShape& shape,
   Value rows = b.Concatenate(
       {b.Reshape(k_rows, pair_dims), b.Reshape(v_rows, pair_dims)}, 2);
   rows = b.Reshape(rows, {num_tokens, 2 * shape.num_kv_heads, shape.head_dim});
-  if (shape.pool_head_dim > shape.head_dim) {
-    const Dims padding = {num_tokens, 2 * shape.num_kv_heads,
-                          shape.pool_head_dim - shape.head_dim};
-    rows = b.Concatenate({rows, b.Fill(b.Zero(rows.type.element), padding)}, 2);
-  }
-  const Dims slots = {num_slots, 2 * shape.num_kv_heads, shape.pool_head_dim};
+  rows = b.PadWithZeros(rows, 2, shape.pool_head_dim);
+  rows = b.PadWithZeros(rows, 1, shape.pool_combined_heads());
+  const Dims slots = {num_slots, shape.pool_combined_heads(),
+                      shape.pool_head_dim};
   const Value written = b.Scatter(b.Reshape(kv_pages, slots), slot, rows);
   return b.Reshape(written, kv_pages.type.dims);
 }

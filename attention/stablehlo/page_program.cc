@@ -14,6 +14,10 @@ namespace {
 
 using Direction = ProgramBuilder::Direction;
 
+int64_t PoolKvHeads(const PagePoolShape& pool) {
+  return pool.pool_kv_heads == 0 ? pool.num_kv_heads : pool.pool_kv_heads;
+}
+
 absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
   for (const auto& [name, size] :
        {std::pair("total_num_pages", pool.total_num_pages),
@@ -27,6 +31,11 @@ absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
                        "]; give the pool's sizes"));
     }
   }
+  if (pool.pool_kv_heads != 0 && pool.pool_kv_heads < pool.num_kv_heads) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pool_kv_heads ", pool.pool_kv_heads, " is below num_kv_heads ",
+        pool.num_kv_heads, "; give num_kv_heads, or more to pad them"));
+  }
   if (pool.total_num_pages > kLargestIndex / pool.page_size) {
     return absl::InvalidArgumentError(absl::StrCat(
         "total_num_pages ", pool.total_num_pages, " times page_size ",
@@ -34,7 +43,7 @@ absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
         ", the largest int32 index; give fewer pages"));
   }
   const int64_t num_pages = std::max(pool.total_num_pages, num_ids);
-  if (ProductUpTo(kLargestTensor, {num_pages, pool.page_size, pool.num_kv_heads,
+  if (ProductUpTo(kLargestTensor, {num_pages, pool.page_size, PoolKvHeads(pool),
                                    pool.pool_head_dim, 2 * 4}) >
       kLargestTensor) {
     return absl::InvalidArgumentError(
@@ -46,10 +55,11 @@ absl::Status CheckPool(const PagePoolShape& pool, int64_t num_ids) {
 
 TensorType IdsType(int64_t num_ids) { return {ElementType::kInt32, {num_ids}}; }
 
-TensorType PagesType(const PagePoolShape& pool, int64_t num_ids) {
-  TensorType type = pool.type();
-  type.dims[0] = num_ids;
-  return type;
+// As the device stores them.
+Dims PagesDims(const PagePoolShape& pool, int64_t num_ids) {
+  Dims dims = pool.type().dims;
+  dims[0] = num_ids;
+  return dims;
 }
 
 Value IsPage(ProgramBuilder& b, const PagePoolShape& pool, const Value& ids) {
@@ -61,11 +71,11 @@ Value IsPage(ProgramBuilder& b, const PagePoolShape& pool, const Value& ids) {
 Value CopyPage(ProgramBuilder& b, const PagePoolShape& pool,
                const Value& kv_pages, const Value& from, const Value& to,
                const Value& is_copy) {
-  const TensorType page = PagesType(pool, 1);
+  const Dims page = PagesDims(pool, 1);
   const Value zero = b.Int32(0);
   const Value source = b.Select(is_copy, from, to);
   const Value copied =
-      b.DynamicSlice(kv_pages, {source, zero, zero, zero}, page.dims);
+      b.DynamicSlice(kv_pages, {source, zero, zero, zero}, page);
   // Without the barrier a compiler fuses the slice into the update, and then
   // must keep another pool to read from.
   return b.DynamicUpdateSlice(kv_pages, b.Barrier(copied),
@@ -76,7 +86,12 @@ Value CopyPage(ProgramBuilder& b, const PagePoolShape& pool,
 
 TensorType PagePoolShape::type() const {
   return {pool_as_bits ? BitsTypeOf(kv_type) : ElementTypeOf(kv_type),
-          {total_num_pages, page_size, 2 * num_kv_heads, pool_head_dim}};
+          {total_num_pages, page_size, 2 * PoolKvHeads(*this), pool_head_dim}};
+}
+
+TensorType PagePoolShape::pages_type(int64_t num_ids) const {
+  return {type().element,
+          {num_ids, page_size, 2 * num_kv_heads, pool_head_dim}};
 }
 
 absl::StatusOr<Program> EmitCopyPages(const PagePoolShape& pool,
@@ -112,9 +127,11 @@ absl::StatusOr<Program> EmitGatherPages(const PagePoolShape& pool,
   ProgramBuilder b;
   const Value kv_pages = b.Argument("kv_pages", pool.type());
   const Value ids = b.Argument("ids", IdsType(num_ids));
-  const Value pages = b.Gather(kv_pages, b.Reshape(ids, {num_ids, 1}),
-                               PagesType(pool, 1).dims, 1);
-  return b.Finish("gather_pages", {pages});
+  const Value pages =
+      b.Gather(kv_pages, b.Reshape(ids, {num_ids, 1}), PagesDims(pool, 1), 1);
+  const Value real =
+      b.Slice(pages, {0, 0, 0, 0}, pool.pages_type(num_ids).dims);
+  return b.Finish("gather_pages", {real});
 }
 
 absl::StatusOr<Program> EmitScatterPages(const PagePoolShape& pool,
@@ -123,8 +140,9 @@ absl::StatusOr<Program> EmitScatterPages(const PagePoolShape& pool,
   ProgramBuilder b;
   const Value kv_pages = b.Argument("kv_pages", pool.type(), 0);
   const Value ids = b.Argument("ids", IdsType(num_ids));
-  const Value pages = b.Argument("pages", PagesType(pool, num_ids));
-  return b.Finish("scatter_pages", {b.Scatter(kv_pages, ids, pages)});
+  const Value pages = b.Argument("pages", pool.pages_type(num_ids));
+  const Value wide = b.PadWithZeros(pages, 2, 2 * PoolKvHeads(pool));
+  return b.Finish("scatter_pages", {b.Scatter(kv_pages, ids, wide)});
 }
 
 }  // namespace tidewheel

@@ -16,17 +16,22 @@
 
 namespace tidewheel {
 
-// [total_num_pages, page_size, 2 * num_kv_heads, pool_head_dim].
+// [total_num_pages, page_size, 2 * pool_kv_heads, pool_head_dim].
 struct PagePoolShape {
   ScalarType kv_type = ScalarType::kFloat32;
   int64_t total_num_pages = 0;
   int64_t page_size = 0;  // tokens
   int64_t num_kv_heads = 0;
   int64_t pool_head_dim = 0;
+  // As in AttentionProgramShape: 0 for num_kv_heads, more for padding, which
+  // leaves the device as little as it comes to it.
+  int64_t pool_kv_heads = 0;
   // As in AttentionProgramShape.
   bool pool_as_bits = false;
 
   TensorType type() const;
+  // [num_ids, page_size, 2 * num_kv_heads, pool_head_dim].
+  TensorType pages_type(int64_t num_ids) const;
 };
 
 // (kv_pages donated, sources, destinations) -> kv_pages. One copy after the
@@ -36,12 +41,13 @@ struct PagePoolShape {
 absl::StatusOr<Program> EmitCopyPages(const PagePoolShape& pool,
                                       int64_t num_ids);
 
-// (kv_pages, ids) -> [num_ids, page_size, 2 * num_kv_heads, pool_head_dim].
-// What it gives for padding is any page.
+// (kv_pages, ids) -> pages, of pages_type. What it gives for padding is any
+// page.
 absl::StatusOr<Program> EmitGatherPages(const PagePoolShape& pool,
                                         int64_t num_ids);
 
-// (kv_pages donated, ids, pages) -> kv_pages. No id may be there twice.
+// (kv_pages donated, ids, pages of pages_type) -> kv_pages. No id may be there
+// twice.
 absl::StatusOr<Program> EmitScatterPages(const PagePoolShape& pool,
                                          int64_t num_ids);
 

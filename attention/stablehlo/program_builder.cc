@@ -189,6 +189,16 @@ Value ProgramBuilder::Concatenate(const Values& parts, int64_t dimension) {
                          " : (", TypeList(parts), ") -> ", type.ToString()));
 }
 
+Value ProgramBuilder::PadWithZeros(const Value& v, int64_t dimension,
+                                   int64_t size) {
+  Dims dims = v.type.dims;
+  int64_t& missing = dims[static_cast<size_t>(dimension)];
+  TIDEWHEEL_CHECK_GE(size, missing);
+  missing = size - missing;
+  if (missing == 0) return v;
+  return Concatenate({v, Fill(Zero(v.type.element), dims)}, dimension);
+}
+
 Value ProgramBuilder::Convert(const Value& v, ElementType element) {
   if (element == v.type.element) return v;
   const TensorType type = {element, v.type.dims};

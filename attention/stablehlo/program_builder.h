@@ -54,6 +54,8 @@ class ProgramBuilder {
   Value Transpose(const Value& v, const Dims& permutation);
   Value Slice(const Value& v, const Dims& begin, const Dims& end);
   Value Concatenate(const Values& parts, int64_t dimension);
+  // `v` with zeros behind, so that `dimension` has `size`, at least its own.
+  Value PadWithZeros(const Value& v, int64_t dimension, int64_t size);
 
   Value Convert(const Value& v, ElementType type);
   Value BitcastConvert(const Value& v, ElementType type);

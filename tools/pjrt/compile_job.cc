@@ -29,9 +29,7 @@ absl::StatusOr<CompileJob> JobOfShape(TpuGeneration generation,
   job.generation = generation;
   job.program = shape.form == AttentionForm::kDecode ? "decode" : "prefill";
   job.shape = shape;
-  job.pool_bytes = shape.total_num_pages * shape.page_size * 2 *
-                   shape.num_kv_heads * shape.pool_head_dim *
-                   static_cast<int64_t>(SizeOfScalar(shape.kv_type));
+  job.pool_bytes = shape.pool_bytes();
   job.prediction.temp_bound_bytes = AttentionTempBound(shape);
   job.prediction.text = "compiles";
   job.read = [shape]() -> absl::StatusOr<std::string> {

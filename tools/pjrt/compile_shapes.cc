@@ -19,15 +19,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kLanes = 128;
 constexpr int64_t kUsualPoolBytes = int64_t{512} << 20;
 // Of the exporter, about blocks that programs from here do not have.
 const char* const kIgnoredFields[] = {
     "num_kv_pages_per_block", "num_queries_per_block", "vmem_limit_bytes"};
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 ScalarType ScalarTypeOfKv(KvDtype dtype) {
   switch (dtype) {
@@ -48,9 +43,8 @@ ScalarType ScalarTypeOfKv(KvDtype dtype) {
 // Pages for a pool that a copy would be told from other temporary memory of.
 // REQUIRES: everything else of the shape passes CheckAttentionShape.
 int64_t UsualNumPages(AttentionProgramShape shape) {
-  const int64_t page_bytes = shape.page_size * 2 * shape.num_kv_heads *
-                             shape.pool_head_dim *
-                             static_cast<int64_t>(SizeOfScalar(shape.kv_type));
+  shape.total_num_pages = 1;
+  const int64_t page_bytes = shape.pool_bytes();
   const int64_t bytes =
       std::max(kUsualPoolBytes, AttentionTempBound(shape) + 1);
   const int64_t most = std::numeric_limits<int32_t>::max() / shape.page_size;
@@ -61,7 +55,7 @@ int64_t UsualNumPages(AttentionProgramShape shape) {
 // The job of a shape, whose pages are chosen where they are 0.
 absl::StatusOr<CompileJob> MakeJob(TpuGeneration generation,
                                    AttentionProgramShape shape) {
-  shape.pool_head_dim = RoundUp(shape.head_dim, kLanes);
+  shape = WithTpuPool(shape);
   if (shape.total_num_pages == 0) {
     AttentionProgramShape smallest = shape;
     smallest.total_num_pages = 1;

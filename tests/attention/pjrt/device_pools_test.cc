@@ -31,13 +31,15 @@ class DevicePoolsTest : public CpuPluginTest {
     programs_ = *std::move(programs);
   }
 
-  std::unique_ptr<DevicePools> MakePools(ScalarType type) {
+  std::unique_ptr<DevicePools> MakePools(ScalarType type,
+                                         int64_t pool_kv_heads = 2) {
     auto pools = DevicePools::Create(programs_.get(),
                                      {.kv_type = type,
                                       .total_num_pages = kPages,
                                       .page_size = 4,
                                       .num_kv_heads = 2,
                                       .pool_head_dim = 8,
+                                      .pool_kv_heads = pool_kv_heads,
                                       .pool_as_bits = true},
                                      kLayers);
     EXPECT_THAT(pools, IsOk());
@@ -92,6 +94,32 @@ TEST_P(DevicePoolsTest, PagesGoToTheHostAndBackExactly) {
     EXPECT_THAT(Read(*pools, {0}), Each(0));
     EXPECT_THAT(Read(*pools, Ids(151, 49)), Each(0));
   }
+}
+
+TEST_P(DevicePoolsTest, PaddedKvHeadsStayOnTheDevice) {
+  const auto pools = MakePools(ScalarType::kBfloat16, 3);
+  EXPECT_EQ(pools->page_bytes(), 4u * 4 * 8 * 2);
+  EXPECT_EQ(*pools->PoolBytes(), int64_t{kLayers} * kPages * 4 * 6 * 8 * 2);
+  const std::vector<int32_t> ids = Ids(1, 20);
+  const Bytes sent = RandomBytes(kLayers * ids.size() * pools->page_bytes());
+  ASSERT_THAT(Write(*pools, ids, sent), IsOk());
+  std::vector<PjrtEvent> events(kLayers);
+  ASSERT_THAT(pools->CopyPages(std::vector<PageCopy>{{1, 20, 4}}, events),
+              IsOk());
+  const Bytes got = Read(*pools, ids);
+  const size_t page = pools->page_bytes();
+  EXPECT_TRUE(std::equal(&sent[0], &sent[0] + 19 * page, &got[0]));
+  EXPECT_TRUE(std::equal(&sent[0], &sent[0] + page, &got[19 * page]));
+  EXPECT_THAT(DevicePools::Create(programs_.get(),
+                                  {.kv_type = ScalarType::kInt8,
+                                   .total_num_pages = kPages,
+                                   .page_size = 4,
+                                   .num_kv_heads = 2,
+                                   .pool_head_dim = 8,
+                                   .pool_kv_heads = 1},
+                                  kLayers),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("pool_kv_heads 1 is below num_kv_heads 2")));
 }
 
 TEST_P(DevicePoolsTest, CopiesAreDoneInTheListedOrder) {

@@ -133,6 +133,17 @@ TEST_P(ResidentAttentionTest, PaddedHeadsAgreeWithTheReference) {
   ExpectWorldAgrees(options, 100, 4);
 }
 
+// What a TPU pads the pool of 3 KV heads to.
+TEST_P(ResidentAttentionTest, PaddedKvHeadsAgreeWithTheReference) {
+  auto options = ResidentWorld::Options(ScalarType::kFloat8E5m2,
+                                        ScalarType::kBfloat16, 8, 8);
+  options.num_q_heads = 6;
+  options.num_kv_heads = 3;
+  options.pool_kv_heads = 4;
+  options.tokens.smallest = 16;
+  ExpectWorldAgrees(options, 100, 5);
+}
+
 TEST_P(ResidentAttentionTest, NoProgramCopiesThePool) {
   ResidentAttentionOptions options = ResidentWorld::Options(
       ScalarType::kBfloat16, ScalarType::kBfloat16, 64, 128);
@@ -303,6 +314,7 @@ TEST_P(ResidentAttentionTest, OptionsThatDoNotFitAreRefused) {
   refuses([](auto& o) { o.attention[1].empty_rows = EmptyRows::kSkip; },
           "empty_rows");
   refuses([](auto& o) { o.pool_head_dim = 7; }, "pool_head_dim 7");
+  refuses([](auto& o) { o.pool_kv_heads = 1; }, "pool_kv_heads 1");
   refuses([](auto& o) { o.num_kv_heads = 3; }, "num_q_heads 4");
   refuses([](auto& o) { o.attention[1].sliding_window = 0; },
           "sliding_window 0");

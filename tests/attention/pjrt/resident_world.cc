@@ -80,8 +80,8 @@ size_t ResidentWorld::PoolBytes() const {
 }
 
 MutableKvPagesView ResidentWorld::Pages(size_t layer) {
-  return {options_.kv_type, pools_[layer].data(), kTotalPages,
-          kPageSize,        2 * kKvHeads,         *options_.pool_head_dim};
+  return {options_.kv_type, pools_[layer].data(),      kTotalPages,
+          kPageSize,        2 * options_.num_kv_heads, *options_.pool_head_dim};
 }
 
 std::vector<int32_t> ResidentWorld::AllPages() const {
@@ -246,9 +246,12 @@ absl::Status ResidentWorld::RunLayer(const RaggedBatch& batch, int32_t layer,
   Bytes k_bytes;
   Bytes v_bytes;
   const int32_t real = batch.total_q_tokens();
-  const HeadsView q = DrawHeads(options_.q_type, kQHeads, real, q_bytes);
-  const HeadsView k = DrawHeads(options_.new_kv_type, kKvHeads, real, k_bytes);
-  const HeadsView v = DrawHeads(options_.new_kv_type, kKvHeads, real, v_bytes);
+  const HeadsView q =
+      DrawHeads(options_.q_type, options_.num_q_heads, real, q_bytes);
+  const HeadsView k =
+      DrawHeads(options_.new_kv_type, options_.num_kv_heads, real, k_bytes);
+  const HeadsView v =
+      DrawHeads(options_.new_kv_type, options_.num_kv_heads, real, v_bytes);
 
   const MutableKvPagesView wide = Pages(static_cast<size_t>(layer));
   MutableKvPagesView narrow = wide;
@@ -271,7 +274,7 @@ absl::Status ResidentWorld::RunLayer(const RaggedBatch& batch, int32_t layer,
   expected.wanted.resize(q.num_elements());
   TIDEWHEEL_RETURN_IF_ERROR(reference_.WriteKvAndAttend(
       q, k, v, narrow, padded, options_.attention[static_cast<size_t>(layer)],
-      {ScalarType::kFloat32, expected.wanted.data(), q.num_tokens, kQHeads,
+      {ScalarType::kFloat32, expected.wanted.data(), q.num_tokens, q.num_heads,
        options_.head_dim}));
   for (size_t i = 0; i < num_rows; ++i) {
     // A row that was written has zeros behind it.

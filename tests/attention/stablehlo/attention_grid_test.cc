@@ -254,15 +254,18 @@ TEST_P(AttentionGridTest, BothFormsAgreeWithTheReference) {
   const GridPoint& point = kGrid[index];
   SCOPED_TRACE(point.name);
   // Tiles that divide nothing, and one block or tile for all.
+  const auto kv_head_padding = static_cast<int64_t>(index % 3);
   StablehloAttention decode(client, {.form = AttentionForm::kDecode,
                                      .kv_block_pages = index % 2 == 0 ? 3 : 100,
                                      .row_tile = index % 2 == 0 ? 100 : 5,
-                                     .head_padding = point.head_padding});
+                                     .head_padding = point.head_padding,
+                                     .kv_head_padding = kv_head_padding});
   StablehloAttention prefill(client, {.form = AttentionForm::kPrefill,
                                       .kv_block_pages = 2,
                                       .row_tile = 4,
                                       .query_tile = index % 2 == 0 ? 5 : 100,
-                                      .head_padding = point.head_padding});
+                                      .head_padding = point.head_padding,
+                                      .kv_head_padding = kv_head_padding});
   double worst = 0;
   for (uint32_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);

@@ -164,5 +164,87 @@ INSTANTIATE_TEST_SUITE_P(Generations, TpuMemoryTest,
                          ::testing::Values(TpuGeneration::kV5e,
                                            TpuGeneration::kV6e));
 
+class TpuKvHeadsTest : public TpuMemoryTest {
+ protected:
+  // Launches need far less than the pool, whatever its heads are.
+  void ExpectAllStayInPlace(ScalarType kv_type) {
+    TIDEWHEEL_REQUIRE_LIBTPU(libtpu);
+    const auto topology = Topology(libtpu);
+    ASSERT_NE(topology, nullptr);
+    for (const int64_t kv_heads : {1, 2, 3, 5, 6, 7, 8, 10}) {
+      SCOPED_TRACE(kv_heads);
+      AttentionProgramShape shape =
+          Shape(AttentionForm::kDecode, kBf16, kv_type, 16);
+      shape.num_q_heads = shape.num_kv_heads = kv_heads;
+      shape.total_num_pages = 32768;
+      shape = WithTpuPool(shape);
+      const auto program = EmitAttention(shape);
+      ASSERT_THAT(program, IsOk());
+      const auto compiled = topology->Compile(program->text);
+      ASSERT_THAT(compiled, IsOk());
+      const auto stats = (*compiled)->MemoryStats();
+      ASSERT_THAT(stats, IsOk());
+      EXPECT_EQ(stats->alias_bytes, shape.pool_bytes());
+      EXPECT_LT(stats->temp_bytes, shape.pool_bytes() / 16);
+    }
+  }
+};
+
+TEST_P(TpuKvHeadsTest, FloatPoolStaysInPlace) { ExpectAllStayInPlace(kF32); }
+TEST_P(TpuKvHeadsTest, Bfloat16PoolStaysInPlace) {
+  ExpectAllStayInPlace(kBf16);
+}
+TEST_P(TpuKvHeadsTest, Float8PoolStaysInPlace) { ExpectAllStayInPlace(kE4m3); }
+
+// What WithTpuPool pads for: should a compiler no longer need it, this fails.
+TEST_P(TpuKvHeadsTest, APoolOfThreeKvHeadsIsCopied) {
+  TIDEWHEEL_REQUIRE_LIBTPU(libtpu);
+  const auto topology = Topology(libtpu);
+  ASSERT_NE(topology, nullptr);
+  AttentionProgramShape shape = Shape(AttentionForm::kDecode, kBf16, kBf16, 16);
+  shape.num_q_heads = shape.num_kv_heads = 3;
+  const auto compiled = topology->Compile(EmitAttention(shape)->text);
+  ASSERT_THAT(compiled, IsOk());
+  const auto stats = (*compiled)->MemoryStats();
+  ASSERT_THAT(stats, IsOk());
+  EXPECT_GT(stats->temp_bytes, shape.pool_bytes());
+}
+
+TEST_P(TpuKvHeadsTest, PageProgramsOfAPaddedPoolDoNotCopyIt) {
+  TIDEWHEEL_REQUIRE_LIBTPU(libtpu);
+  const auto topology = Topology(libtpu);
+  ASSERT_NE(topology, nullptr);
+  for (const ScalarType type : {kBf16, kE4m3}) {
+    for (const int64_t kv_heads : {1, 3}) {
+      AttentionProgramShape shape =
+          Shape(AttentionForm::kDecode, kBf16, type, 16);
+      shape.num_kv_heads = kv_heads;
+      shape = WithTpuPool(shape);
+      const PagePoolShape pool = {.kv_type = type,
+                                  .total_num_pages = 16384,
+                                  .page_size = 16,
+                                  .num_kv_heads = kv_heads,
+                                  .pool_head_dim = 128,
+                                  .pool_kv_heads = shape.pool_kv_heads};
+      for (const auto& program :
+           {EmitCopyPages(pool, 8), EmitGatherPages(pool, 8),
+            EmitScatterPages(pool, 8)}) {
+        ASSERT_THAT(program, IsOk());
+        SCOPED_TRACE(program->name);
+        const auto compiled = topology->Compile(program->text);
+        ASSERT_THAT(compiled, IsOk());
+        const auto stats = (*compiled)->MemoryStats();
+        ASSERT_THAT(stats, IsOk());
+        EXPECT_EQ(stats->alias_bytes, program->donated_bytes());
+        EXPECT_LT(stats->temp_bytes, pool.type().num_bytes() / 100);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Generations, TpuKvHeadsTest,
+                         ::testing::Values(TpuGeneration::kV5e,
+                                           TpuGeneration::kV7x));
+
 }  // namespace
 }  // namespace tidewheel

@@ -39,6 +39,8 @@ TEST(AttentionShapeTest, WhatDoesNotFitIsNamed) {
        "num_q_heads 5 must be a multiple of num_kv_heads 2"},
       {[](auto& s) { s.pool_head_dim = 7; },
        "pool_head_dim 7 is below head_dim 8"},
+      {[](auto& s) { s.pool_kv_heads = 1; },
+       "pool_kv_heads 1 is below num_kv_heads 2"},
       {[](auto& s) { s.row_tile = -1; }, "row_tile -1 is below 0"},
       {[](auto& s) { s.total_num_pages = 1 << 29; },
        "total_num_pages 536870912 times page_size 4 exceeds 2147483647"},
@@ -116,6 +118,26 @@ TEST(AttentionShapeTest, SameShapeGivesTheSameBytes) {
     other.options.sm_scale = 0.5f;
     EXPECT_NE(EmitAttention(other)->text, first->text);
   }
+}
+
+TEST(AttentionShapeTest, ATpusPoolHasWholeTilesAndNoMore) {
+  AttentionProgramShape shape = GoodShape();
+  const auto pool_kv_heads = [&shape](ScalarType type, int64_t heads) {
+    shape.kv_type = type;
+    shape.num_kv_heads = heads;
+    return WithTpuPool(shape).pool_combined_heads() / 2;
+  };
+  for (const ScalarType type : {ScalarType::kFloat32, ScalarType::kBfloat16,
+                                ScalarType::kFloat8E4m3fn}) {
+    EXPECT_EQ(pool_kv_heads(type, 1),
+              type == ScalarType::kFloat8E4m3fn ? 2 : 1);
+    EXPECT_EQ(pool_kv_heads(type, 2), 2);
+    EXPECT_EQ(pool_kv_heads(type, 3), 4);
+    EXPECT_EQ(pool_kv_heads(type, 8), 8);
+    EXPECT_EQ(pool_kv_heads(type, 10), 12);
+  }
+  shape.head_dim = 129;
+  EXPECT_EQ(WithTpuPool(shape).pool_head_dim, 256);
 }
 
 TEST(AttentionShapeTest, SignatureNamesWhatIsDonated) {

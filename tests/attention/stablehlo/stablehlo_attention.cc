@@ -22,6 +22,29 @@ std::vector<Bytes> BatchBytes(const RaggedBatch& batch) {
           BytesOf(std::span<const int32_t>(&batch.num_seqs, 1))};
 }
 
+// The rows of a pool, one for each slot and each head of K and of V.
+struct PoolRows {
+  PoolRows(const KvPagesView& kv_pages,
+           const StablehloAttention::Options& options)
+      : heads(static_cast<size_t>(kv_pages.num_combined_kv_heads)),
+        wide_heads(heads + 2 * static_cast<size_t>(options.kv_head_padding)) {
+    const size_t element = SizeOfScalar(kv_pages.type);
+    row = static_cast<size_t>(kv_pages.head_dim) * element;
+    wide_row = row + static_cast<size_t>(options.head_padding) * element;
+    slots = kv_pages.num_bytes() / row / heads;
+  }
+  size_t Wide(size_t slot, size_t head) const {
+    return (slot * wide_heads + head) * wide_row;
+  }
+  size_t wide_bytes() const { return Wide(slots, 0); }
+
+  size_t slots = 0;
+  size_t heads;
+  size_t wide_heads;    // with padding
+  size_t row = 0;       // bytes
+  size_t wide_row = 0;  // bytes with padding
+};
+
 }  // namespace
 
 AttentionProgramShape StablehloAttention::ShapeOf(
@@ -37,6 +60,7 @@ AttentionProgramShape StablehloAttention::ShapeOf(
   shape.num_kv_heads = kv_pages.num_kv_heads();
   shape.head_dim = q.head_dim;
   shape.pool_head_dim = q.head_dim + options_.head_padding;
+  shape.pool_kv_heads = shape.num_kv_heads + options_.kv_head_padding;
   shape.page_size = batch.page_size;
   shape.total_num_pages = batch.total_num_pages;
   shape.max_num_seqs = batch.max_num_seqs;
@@ -65,34 +89,38 @@ absl::Status StablehloAttention::Compile(const AttentionProgramShape& shape) {
 }
 
 Bytes StablehloAttention::Widened(const KvPagesView& kv_pages) const {
-  const size_t element = SizeOfScalar(kv_pages.type);
-  const size_t row = static_cast<size_t>(kv_pages.head_dim) * element;
-  const size_t wide =
-      row + static_cast<size_t>(options_.head_padding) * element;
-  const size_t num_rows = kv_pages.num_bytes() / row;
-  Bytes bytes(num_rows * wide, '\xff');  // NaN in every float type
-  for (size_t i = 0; i < num_rows; ++i) {
-    std::memcpy(bytes.data() + i * wide,
-                static_cast<const char*>(kv_pages.data) + i * row, row);
+  const PoolRows rows(kv_pages, options_);
+  Bytes bytes(rows.wide_bytes(), '\xff');  // NaN in every float type
+  for (size_t slot = 0; slot < rows.slots; ++slot) {
+    for (size_t head = 0; head < rows.heads; ++head) {
+      std::memcpy(bytes.data() + rows.Wide(slot, head),
+                  static_cast<const char*>(kv_pages.data) +
+                      (slot * rows.heads + head) * rows.row,
+                  rows.row);
+    }
   }
   return bytes;
 }
 
-void StablehloAttention::Narrow(const Bytes& wide_bytes, int64_t wanted_written,
+void StablehloAttention::Narrow(const Bytes& wide, int64_t wanted_written,
                                 const MutableKvPagesView& kv_pages) const {
-  const size_t num_rows =
-      kv_pages.num_elements() / static_cast<size_t>(kv_pages.head_dim);
-  const size_t row = kv_pages.num_bytes() / num_rows;
-  const size_t wide = wide_bytes.size() / num_rows;
+  const PoolRows rows(ReadOnly(kv_pages), options_);
   int64_t num_written = 0;
-  for (size_t i = 0; i < num_rows; ++i) {
-    const absl::string_view padding(wide_bytes.data() + i * wide + row,
-                                    wide - row);
-    if (padding == std::string(padding.size(), '\0')) ++num_written;
-    std::memcpy(static_cast<char*>(kv_pages.data) + i * row,
-                wide_bytes.data() + i * wide, row);
+  for (size_t slot = 0; slot < rows.slots; ++slot) {
+    bool is_written = true;
+    for (size_t head = 0; head < rows.wide_heads; ++head) {
+      const size_t real = head < rows.heads ? rows.row : 0;
+      const absl::string_view padding(
+          wide.data() + rows.Wide(slot, head) + real, rows.wide_row - real);
+      is_written &= padding == std::string(padding.size(), '\0');
+      if (real == 0) continue;
+      std::memcpy(static_cast<char*>(kv_pages.data) +
+                      (slot * rows.heads + head) * rows.row,
+                  wide.data() + rows.Wide(slot, head), rows.row);
+    }
+    if (is_written) ++num_written;
   }
-  if (wide > row) {
+  if (rows.wide_bytes() > kv_pages.num_bytes()) {
     EXPECT_EQ(num_written, wanted_written);
   }
 }
@@ -125,8 +153,7 @@ absl::Status StablehloAttention::WriteKvAndAttend(
   for (Bytes& bytes : BatchBytes(batch)) arguments.push_back(std::move(bytes));
   const std::vector<Bytes> results = last_program_->Run(arguments);
   std::memcpy(out.data, results[0].data(), results[0].size());
-  Narrow(results[1], batch.total_q_tokens() * kv_pages.num_combined_kv_heads,
-         kv_pages);
+  Narrow(results[1], batch.total_q_tokens(), kv_pages);
   return absl::OkStatus();
 }
 

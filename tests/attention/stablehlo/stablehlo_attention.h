@@ -24,8 +24,10 @@ class StablehloAttention : public AttentionBackend {
     int64_t kv_block_pages = 0;
     int64_t row_tile = 0;
     int64_t query_tile = 0;
-    // What pool_head_dim is above head_dim. Filled with NaN.
+    // What pool_head_dim is above head_dim, and pool_kv_heads above
+    // num_kv_heads. Filled with NaN.
     int64_t head_padding = 0;
+    int64_t kv_head_padding = 0;
     bool pool_as_bits = true;
   };
 
@@ -57,8 +59,8 @@ class StablehloAttention : public AttentionBackend {
                                 const RaggedBatch& batch,
                                 const AttentionOptions& options) const;
   absl::Status Compile(const AttentionProgramShape& shape);
-  // The pool with a wider head, and back; expects zeros in the padding of
-  // `wanted_written` rows of a head.
+  // The pool with padding, and back; expects zeros in all of the padding of
+  // `wanted_written` slots.
   Bytes Widened(const KvPagesView& kv_pages) const;
   void Narrow(const Bytes& wide, int64_t wanted_written,
               const MutableKvPagesView& kv_pages) const;
