@@ -41,6 +41,8 @@ struct LimitFinding {
   LimitClass limit_class = LimitClass::kStaticCheck;
   // What, its value, the limit and the remedy, in one sentence.
   std::string text;
+  // Whether the compile is known to fail; else a bound says that it may.
+  bool is_certain = true;
 };
 
 }  // namespace tidewheel

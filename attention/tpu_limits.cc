@@ -29,6 +29,7 @@ Verdict TpuLimits::Predict(const KernelShape& shape) const {
   Verdict verdict;
   verdict.ok = findings.empty();
   if (!verdict.ok) {
+    verdict.may_compile = !findings.front().is_certain;
     verdict.failure = findings.front().limit_class;
     verdict.text = std::move(findings.front().text);
     if (*verdict.failure < LimitClass::kSmemOneAllocation) return verdict;

@@ -8,10 +8,12 @@
 //
 //   shape_rules  heads, head_dim, types, blocks     exact where tried
 //   smem_rule    the page table in scalar memory    exact
-//   vmem_rule    a choice of blocks                 an upper bound
+//   vmem_rule    a choice of blocks                 an upper and a lower bound
 //
-// A verdict of ok means that the compile succeeds; one that is not may be
-// wrong for vector memory near its limit, in the safe direction.
+// A verdict of ok means that the compile succeeds. One that is not means that
+// it fails, but for may_compile: the limit of vector memory lies between the
+// bounds, and the compiler's choice of spills, which no rule here knows,
+// decides.
 //
 // Thread-safety: immutable. Findings allocate, nothing else does.
 
@@ -33,10 +35,12 @@ namespace tidewheel {
 
 struct Verdict {
   bool ok = false;
+  // Not ok, for no other reason than that the need is not known to fit.
+  bool may_compile = false;
   // The first rule that is broken, in the order of a compile; absent if ok.
   std::optional<LimitClass> failure = std::nullopt;
-  // What the memory in question needs and has, bytes: scalar memory if that
-  // is the failure, else vector memory. Absent where the shape is refused
+  // What the memory in question needs at most and has, bytes: scalar memory if
+  // that is the failure, else vector memory. Absent where the shape is refused
   // before memory matters.
   std::optional<int64_t> needed_bytes = std::nullopt;
   std::optional<int64_t> limit_bytes = std::nullopt;

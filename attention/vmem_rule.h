@@ -9,7 +9,9 @@
 // weights bound what the compiler was seen to spill (vmem_rule.cc says how).
 //
 // It is not the compiler: it errs upwards, by a sixth in the middle and by more
-// than a half at worst.
+// than a half at worst. A second law bounds the spills from below, so that a
+// need far above the limit is a refusal for sure, and one in between says that
+// it may compile.
 //
 // Thread-safety: pure functions. Nothing allocates but findings.
 
@@ -36,12 +38,15 @@ struct VmemNeed {
   int64_t scratch_bytes = 0;
   // The compiler's own scratch.
   int64_t internal_bytes = 0;
-  // Bound of the register spill slots.
+  // Bounds of the register spill slots.
   int64_t spill_bytes = 0;
+  int64_t least_spill_bytes = 0;
 
-  int64_t total_bytes() const {
-    return kv_buffers_bytes + windows_bytes + scratch_bytes + internal_bytes +
-           spill_bytes;
+  // What it needs at most, and at least.
+  int64_t total_bytes() const { return declared_bytes() + spill_bytes; }
+  int64_t least_bytes() const { return declared_bytes() + least_spill_bytes; }
+  int64_t declared_bytes() const {
+    return kv_buffers_bytes + windows_bytes + scratch_bytes + internal_bytes;
   }
 };
 
@@ -56,7 +61,8 @@ VmemNeed ComputeVmemNeed(TpuGeneration generation, const KernelShape& shape);
 int64_t EffectiveVmemLimitBytes(TpuGeneration generation,
                                 const KernelShape& shape);
 
-// Nothing if the need fits. REQUIRES: CheckStatic(shape) is empty.
+// Nothing if the need fits for sure; a finding that is not certain if it may.
+// REQUIRES: CheckStatic(shape) is empty.
 std::optional<LimitFinding> CheckVmem(TpuGeneration generation,
                                       const KernelShape& shape);
 

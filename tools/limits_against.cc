@@ -38,8 +38,8 @@ void Count(const CompileVerdict& row, SweepComparison& sweep) {
   std::vector<Disagreement>& list =
       verdict.ok ? sweep.fail_predicted_ok
                  : (row.ok ? sweep.ok_predicted_fail : sweep.other_class);
-  list.push_back(
-      {row.line, NameWithLimit(row), actual, predicted, verdict.text});
+  list.push_back({row.line, NameWithLimit(row), actual, predicted, verdict.text,
+                  verdict.may_compile});
 }
 
 // The edge of each shape that was bisected, as far as the rows show it.
@@ -95,7 +95,8 @@ nlohmann::ordered_json ToJson(const std::vector<Disagreement>& list) {
                     {"name", item.name},
                     {"actual", item.actual},
                     {"predicted", item.predicted},
-                    {"reason", item.reason}});
+                    {"reason", item.reason},
+                    {"may_compile", item.may_compile}});
   }
   return json;
 }
@@ -135,10 +136,10 @@ void PrintList(const char* title, const std::vector<Disagreement>& list,
   if (list.empty()) return;
   std::fprintf(out, "  %s:\n", title);
   for (const Disagreement& item : list) {
-    std::fprintf(out, "    line %lld: %s: was %s, predicted %s: %s\n",
+    std::fprintf(out, "    line %lld: %s: was %s, predicted %s%s: %s\n",
                  static_cast<long long>(item.line), item.name.c_str(),
-                 item.actual.c_str(), item.predicted.c_str(),
-                 item.reason.c_str());
+                 item.actual.c_str(), item.may_compile ? "perhaps " : "",
+                 item.predicted.c_str(), item.reason.c_str());
   }
 }
 

@@ -28,10 +28,11 @@ namespace tidewheel {
 // A row whose verdict or class was predicted otherwise.
 struct Disagreement {
   int64_t line = 0;
-  std::string name;       // the shape and its limit
-  std::string actual;     // "ok" or an error class
-  std::string predicted;  // likewise
-  std::string reason;     // the prediction's sentence
+  std::string name;          // the shape and its limit
+  std::string actual;        // "ok" or an error class
+  std::string predicted;     // likewise
+  std::string reason;        // the prediction's sentence
+  bool may_compile = false;  // Verdict::may_compile: nothing was certain
 };
 
 // One shape whose smallest accepted limit a sweep bisected.
@@ -52,7 +53,7 @@ struct SweepComparison {
   int64_t fail = 0;  // rows that did not
   int64_t timeouts = 0;
   std::vector<Disagreement> fail_predicted_ok;
-  std::vector<Disagreement> ok_predicted_fail;
+  std::vector<Disagreement> ok_predicted_fail;  // also those that may compile
   // Both fail, for another reason.
   std::vector<Disagreement> other_class;
   // Rows by (actual, predicted), each "ok" or an error class.
@@ -78,9 +79,9 @@ struct LimitsAgainstOptions {
 //
 // JSON: an object by sweep, each with ok, fail, fail_predicted_ok,
 // ok_predicted_fail, other_class and timeouts (counts), disagreements (a list
-// of line, name, actual, predicted, reason), confusion (a list of actual,
-// predicted, rows) and, where a sweep bisects, need_over_accepted (cases, open,
-// min, median, max).
+// of line, name, actual, predicted, reason, may_compile), confusion (a list of
+// actual, predicted, rows) and, where a sweep bisects, need_over_accepted
+// (cases, open, min, median, max).
 int RunLimitsAgainst(const LimitsAgainstOptions& options, std::FILE* out,
                      std::FILE* err);
 

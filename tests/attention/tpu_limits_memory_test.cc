@@ -219,8 +219,34 @@ TEST(TpuLimitsVmemTest, DeclaredMemoryIsExactInEveryDump) {
   ASSERT_GT(dumps.size(), 400);
   for (const Dump& dump : dumps) {
     const VmemNeed need = ComputeVmemNeed(dump.generation, dump.shape);
-    EXPECT_EQ(need.total_bytes() - need.spill_bytes, dump.declared_bytes)
-        << dump.line;
+    EXPECT_EQ(need.declared_bytes(), dump.declared_bytes) << dump.line;
+  }
+}
+
+TEST(TpuLimitsVmemTest, ALimitBetweenTheBoundsIsLeftOpen) {
+  for (const TpuGeneration generation : AllTpuGenerations()) {
+    const TpuLimits limits(generation);
+    KernelShape shape = Serving(32, 8);
+    const VmemNeed need = ComputeVmemNeed(generation, shape);
+    ASSERT_LT(need.least_bytes(), need.total_bytes());
+    shape.vmem_limit_bytes = need.total_bytes();
+    EXPECT_TRUE(limits.Predict(shape).ok);
+    EXPECT_FALSE(limits.Predict(shape).may_compile);
+    for (const int64_t limit : {need.total_bytes() - 1, need.least_bytes()}) {
+      shape.vmem_limit_bytes = limit;
+      const Verdict verdict = limits.Predict(shape);
+      EXPECT_FALSE(verdict.ok);
+      EXPECT_TRUE(verdict.may_compile);
+      EXPECT_THAT(verdict.text, HasSubstr("so it may compile or not"));
+    }
+    shape.vmem_limit_bytes = need.least_bytes() - 1;
+    EXPECT_FALSE(limits.Predict(shape).ok);
+    EXPECT_FALSE(limits.Predict(shape).may_compile);
+    // Another refusal is certain, whatever vector memory says.
+    shape.vmem_limit_bytes = need.least_bytes();
+    shape.max_num_seqs = 4096;
+    EXPECT_EQ(limits.Predict(shape).failure, LimitClass::kSmemOneAllocation);
+    EXPECT_FALSE(limits.Predict(shape).may_compile);
   }
 }
 
@@ -230,6 +256,7 @@ TEST(TpuLimitsVmemTest, SpillsAreBoundedInEveryDumpAndMostlyClosely) {
     const VmemNeed need = ComputeVmemNeed(dump.generation, dump.shape);
     const int64_t spilled = 4096 * dump.spill_slots;
     EXPECT_GE(need.spill_bytes, spilled) << dump.line;
+    EXPECT_LE(need.least_spill_bytes, spilled) << dump.line;
     ratios.push_back(static_cast<double>(need.total_bytes()) /
                      static_cast<double>(dump.declared_bytes + spilled));
   }

@@ -136,7 +136,7 @@ TEST_F(TpuCompileTest, RefusalThatWasNotPredictedDisagrees) {
             HasSubstr("oom_scoped_vmem: RESOURCE_EXHAUSTED"),
             HasSubstr("DISAGREES: it was predicted to compile"),
             HasSubstr("2 of 3 shapes compile; the prediction agrees on 2, "
-                      "refuses 0 that")));
+                      "leaves 0 open, is wrong on 1;")));
 }
 
 TEST_F(TpuCompileTest, PluginThatCanNotBeLoadedIsNotAVerdict) {
@@ -280,17 +280,23 @@ TEST(CompileShapesTest, ServerOfAConfigurationNeedsBothForms) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("do not divide")));
 }
 
-TEST(CompileReportTest, CompilingAgainstThePredictionIsABound) {
+TEST(CompileReportTest, APredictionIsRightWrongOrOpen) {
   CompileJob job;
   job.pool_bytes = 100;
   job.prediction.failure = "oom_scoped_vmem";
   CompileOutcome outcome;
   outcome.memory.alias_bytes = 100;
-  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kBound);
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
+  job.prediction.may_compile = true;
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kOpen);
   outcome.memory.temp_bytes = 100;
   EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
   outcome.fate = CompileOutcome::Fate::kRefused;
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kOpen);
+  job.prediction.may_compile = false;
   EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kAgrees);
+  job.prediction.failure.clear();
+  EXPECT_EQ(Judge(job, outcome).agreement, CompileAgreement::kWrong);
 }
 
 TEST(CompileJobTest, ClassesOfLibtpusErrors) {

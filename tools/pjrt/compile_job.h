@@ -26,6 +26,8 @@ namespace tidewheel {
 struct CompilePrediction {
   // A class of limit_finding.h; empty: it compiles.
   std::string failure;
+  // Only a bound says that it fails: Verdict::may_compile.
+  bool may_compile = false;
   std::string text;
   // Of the memory that the text speaks of, where it is about one.
   std::optional<int64_t> needed_bytes;

@@ -78,13 +78,12 @@ CompileJob JobOfArtifact(const std::shared_ptr<const KernelLibrary>& library,
   job.program = "kernel";
   job.shape = ProgramShapeOf(artifact);
   job.kernel = KernelOfArtifact(artifact);
-  job.pool_bytes = job.shape.total_num_pages * job.shape.page_size * 2 *
-                   job.shape.num_kv_heads * job.shape.pool_head_dim *
-                   static_cast<int64_t>(SizeOfScalar(job.shape.kv_type));
+  job.pool_bytes = job.shape.pool_bytes();
   Verdict verdict = TpuLimits(job.generation).Predict(*job.kernel);
   if (verdict.failure.has_value()) {
     job.prediction.failure = std::string(LimitClassName(*verdict.failure));
   }
+  job.prediction.may_compile = verdict.may_compile;
   job.prediction.text = std::move(verdict.text);
   job.prediction.needed_bytes = verdict.needed_bytes;
   job.prediction.limit_bytes = verdict.limit_bytes;

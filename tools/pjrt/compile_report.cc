@@ -39,8 +39,8 @@ const char* AgreementName(CompileAgreement agreement) {
   switch (agreement) {
     case CompileAgreement::kAgrees:
       return "agrees";
-    case CompileAgreement::kBound:
-      return "bound";
+    case CompileAgreement::kOpen:
+      return "open";
     case CompileAgreement::kWrong:
       return "wrong";
     case CompileAgreement::kUnknown:
@@ -100,6 +100,7 @@ Json ShapeJson(const CompileJob& job) {
   json["predicted"] = {
       {"compiles", job.prediction.compiles()},
       {"failure", job.prediction.failure},
+      {"may_compile", job.prediction.may_compile},
       {"text", job.prediction.text},
       {"needed_bytes", OrNull(job.prediction.needed_bytes)},
       {"limit_bytes", OrNull(job.prediction.limit_bytes)},
@@ -150,7 +151,8 @@ std::string VerdictText(const CompileOutcome& outcome,
 std::string PredictionText(const CompilePrediction& prediction) {
   std::string text = prediction.text;
   if (!prediction.compiles()) {
-    text = absl::StrCat(prediction.failure, ": ", text);
+    text = absl::StrCat(prediction.may_compile ? "perhaps " : "",
+                        prediction.failure, ": ", text);
   }
   if (prediction.temp_bound_bytes.has_value()) {
     absl::StrAppend(&text, ", temporary at most ",
@@ -172,7 +174,9 @@ CompileJudgement Judge(const CompileJob& job, const CompileOutcome& outcome) {
       return judgement;
     case Fate::kRefused:
       judgement.error_class = std::string(ClassOfCompilerError(outcome.text));
-      if (predicted_ok) {
+      if (job.prediction.may_compile) {
+        judgement.agreement = CompileAgreement::kOpen;
+      } else if (predicted_ok) {
         judgement.agreement = CompileAgreement::kWrong;
         judgement.text =
             judgement.error_class == "oom_hbm"
@@ -189,9 +193,11 @@ CompileJudgement Judge(const CompileJob& job, const CompileOutcome& outcome) {
                             outcome.memory.temp_bytes < job.pool_bytes;
   if (!judgement.text.empty()) {
     judgement.agreement = CompileAgreement::kWrong;
+  } else if (job.prediction.may_compile) {
+    judgement.agreement = CompileAgreement::kOpen;
   } else if (!predicted_ok) {
-    judgement.agreement = CompileAgreement::kBound;
-    judgement.text = "it compiles all the same: the rule is an upper bound";
+    judgement.agreement = CompileAgreement::kWrong;
+    judgement.text = "it was predicted not to compile";
   }
   return judgement;
 }
@@ -216,8 +222,8 @@ void CompileReport::Add(const CompileJob& job, const CompileOutcome& outcome) {
     case CompileAgreement::kAgrees:
       ++num_agree_;
       break;
-    case CompileAgreement::kBound:
-      ++num_bound_;
+    case CompileAgreement::kOpen:
+      ++num_open_;
       break;
     case CompileAgreement::kUnknown:
       ++num_unknown_;
@@ -256,13 +262,12 @@ void CompileReport::Print(const CompileJob& job, const CompileOutcome& outcome,
 }
 
 void CompileReport::End() {
-  const int64_t num_wrong =
-      num_shapes_ - num_agree_ - num_bound_ - num_unknown_;
+  const int64_t num_wrong = num_shapes_ - num_agree_ - num_open_ - num_unknown_;
   if (json_) {
     report_["num_shapes"] = num_shapes_;
     report_["num_compiled"] = num_compiled_;
     report_["num_agree"] = num_agree_;
-    report_["num_bound"] = num_bound_;
+    report_["num_open"] = num_open_;
     report_["num_wrong"] = num_wrong;
     report_["num_unknown"] = num_unknown_;
     report_["seconds"] = seconds_;
@@ -277,8 +282,8 @@ void CompileReport::End() {
       WrapText(absl::StrCat(
                    num_compiled_, " of ", num_shapes_,
                    " shapes compile; the prediction agrees on ", num_agree_,
-                   ", refuses ", num_bound_, " that compile, is wrong on ",
-                   num_wrong, "; ", num_unknown_, " without a verdict. ",
+                   ", leaves ", num_open_, " open, is wrong on ", num_wrong,
+                   "; ", num_unknown_, " without a verdict. ",
                    absl::StrFormat("%.1f s of compiling, ", seconds_),
                    Mebibytes(peak_resident_bytes_), " MiB resident at most"),
                {.indent = kIndent})

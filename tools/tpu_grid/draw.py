@@ -30,6 +30,12 @@ TYPES = (4 * (("bfloat16", "bfloat16"),) + 2 * (("bfloat16", "float8_e4m3fn"),)
          + (("bfloat16", "float8_e5m2"), ("bfloat16", "int8"),
             ("bfloat16", "float32"), ("float32", "float32"),
             ("float32", "bfloat16")))
+# Tidewheel's programs take any number of KV heads; the kernel does not.
+ODD_HEADS = ((1, 1), (2, 2), (3, 3), (5, 5), (6, 6), (7, 7), (9, 3), (10, 5),
+             (12, 6), (14, 7), (10, 10), (20, 10), (12, 12), (71, 1))
+PROGRAM_TYPES = (("bfloat16", "bfloat16"), ("bfloat16", "float8_e4m3fn"),
+                 ("float32", "float32"), ("bfloat16", "int8"),
+                 ("bfloat16", "float8_e5m2"), ("bfloat16", "float32"))
 POOL_BYTES = 128 * MIB
 COLUMNS = ("chip", "libtpu", "sweep", "q_heads", "kv_heads", "head_dim",
            "page_size", "q_dtype", "kv_dtype", "max_num_seqs", "pages_per_seq",
@@ -191,23 +197,29 @@ def draw(tidewheel, seed, count, measured):
   return drawn
 
 
-def draw_programs(seed):
+def draw_programs(seed, count):
   """Shapes of tidewheel's own programs: each chip, form and type of pool."""
   rng = random.Random(seed)
+  # So that every chip meets every form with every pair of types.
+  kinds = [(generation, form, types) for types in PROGRAM_TYPES
+           for form in ("decode", "prefill") for generation in GENERATIONS]
   shapes = []
-  for generation in GENERATIONS:
-    for form in ("decode", "prefill"):
-      for q_dtype, kv_dtype in (("bfloat16", "bfloat16"),
-                                ("bfloat16", "float8_e4m3fn"),
-                                rng.choice((("float32", "float32"),
-                                            ("bfloat16", "int8")))):
-        q_heads, kv_heads = rng.choice(HEADS)
-        shapes.append({
-            "generations": [generation], "form": form, "q_dtype": q_dtype,
-            "kv_dtype": kv_dtype, "num_q_heads": q_heads,
-            "num_kv_heads": kv_heads, "head_dim": rng.choice((64, 128, 128)),
-            "page_size": rng.choice((16, 32, 64)),
-            "num_tokens": rng.choice((16, 64, 256)),
-            "max_num_seqs": rng.choice((16, 64)),
-            "pages_per_seq": rng.choice((64, 200, 1024))})
+  for number in range(count):
+    generation, form, (q_dtype, kv_dtype) = kinds[number % len(kinds)]
+    q_heads, kv_heads = rng.choice(HEADS + ODD_HEADS)
+    shape = {
+        "generations": [generation], "form": form, "q_dtype": q_dtype,
+        "kv_dtype": kv_dtype, "num_q_heads": q_heads,
+        "num_kv_heads": kv_heads, "head_dim": rng.choice((64, 80, 128, 256)),
+        "page_size": rng.choice((8, 16, 32, 64, 128)),
+        "num_tokens": rng.choice((1, 4, 16, 64, 128, 256, 512)),
+        "max_num_seqs": rng.choice((1, 8, 16, 64, 256)),
+        "pages_per_seq": rng.choice((1, 16, 64, 200, 1024))}
+    if rng.random() < 0.3:
+      shape["sliding_window"] = rng.choice((128, 1000, 4096))
+    if rng.random() < 0.2:
+      shape["soft_cap"] = 30.0
+    if DTYPE_BYTES[kv_dtype] == 1 and rng.random() < 0.5:
+      shape.update(k_scale=0.5, v_scale=0.25)
+    shapes.append(shape)
   return shapes
