@@ -20,6 +20,7 @@
 #include "tools/tune/curve_report.h"
 #include "tools/tune/curve_run.h"
 #include "tools/tune/tune_flags.h"
+#include "tools/tune/tune_page.h"
 #include "tools/tune/tune_run.h"
 #include "tools/workload_choice.h"
 
@@ -34,6 +35,7 @@ constexpr int kExitNotWritten = 3;
 struct OutputFiles {
   std::optional<OutputFile> curve;
   std::optional<OutputFile> result;
+  std::optional<OutputFile> report;
 };
 
 // Opened before anything runs, so that a path that can not be written costs
@@ -47,6 +49,10 @@ absl::StatusOr<OutputFiles> OpenFiles(const CurveFlags& flags) {
     TIDEWHEEL_ASSIGN_OR_RETURN(files.result,
                                OutputFile::Open(flags.result_file));
   }
+  if (!flags.report_file.empty()) {
+    TIDEWHEEL_ASSIGN_OR_RETURN(files.report,
+                               OutputFile::Open(flags.report_file));
+  }
   return files;
 }
 
@@ -58,6 +64,10 @@ absl::Status WriteFiles(const CurveRun& run, OutputFiles& files) {
   if (files.result.has_value()) {
     files.result->Write(CurveJson(run));
     TIDEWHEEL_RETURN_IF_ERROR(files.result->Close());
+  }
+  if (files.report.has_value()) {
+    WriteCurveReport(run, *files.report);
+    TIDEWHEEL_RETURN_IF_ERROR(files.report->Close());
   }
   return absl::OkStatus();
 }
@@ -151,13 +161,14 @@ int RunEither(const CLI::App& command, const CurveFlags& curve,
   const absl::Status status = CheckMode(command, curve.curve);
   if (!status.ok()) return ReportError(status, kExitBadInput, context);
   if (curve.curve) return RunCurve(command, curve, context);
-  absl::StatusOr<ResolvedTuneFlags> resolved =
+  const absl::StatusOr<ResolvedTuneFlags> resolved =
       ResolveTuneFlags(command, tune, curve.shared);
   if (!resolved.ok()) {
     return ReportError(resolved.status(), kExitBadInput, context);
   }
-  return RunTune(*std::move(resolved),
+  return RunTune(*resolved,
                  {.result_file = curve.result_file,
+                  .report_file = curve.report_file,
                   .config_file = tune.config_file,
                   .quiet = curve.quiet,
                   .should_stop = {}},

@@ -1,6 +1,7 @@
 #include "tools/tune/candidate_evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -83,11 +84,23 @@ absl::Status ScaleCostConstant(const ServingOptions& serving,
 
 }  // namespace
 
+ServingOptions CandidateEvaluator::ServingFor(const Load& load) const {
+  ServingOptions serving = options_.serving;
+  const double factor = std::max(load.prompt_factor, load.output_factor);
+  if (!options_.max_model_len_follows_traffic || factor <= 1) return serving;
+  // Both lengths of a request are rounded, together up by one at most.
+  serving.plan.max_model_len =
+      static_cast<int32_t>(
+          std::ceil(factor * serving.plan.max_model_len.value())) +
+      1;
+  return serving;
+}
+
 absl::StatusOr<RunSample> CandidateEvaluator::Run(
     const Candidate& candidate, const Load& load,
     const ConstantChange& change) const {
   TIDEWHEEL_ASSIGN_OR_RETURN(const Trace trace, traffic_.Make(load));
-  ServingOptions serving = ServingOf(candidate, options_.serving);
+  ServingOptions serving = ServingOf(candidate, ServingFor(load));
   serving.scheduler.max_waiting =
       std::max(static_cast<int32_t>(trace.requests.size()), 1);
   TIDEWHEEL_ASSIGN_OR_RETURN(ServingSetup setup, PrepareServing(serving));
@@ -128,6 +141,13 @@ absl::StatusOr<std::vector<RunSample>> CandidateEvaluator::RunReplications(
     samples.push_back(std::move(sample));
   }
   return samples;
+}
+
+void FollowTraffic(const Traffic& traffic,
+                   CandidateEvaluator::Options& options) {
+  if (options.serving.plan.max_model_len.has_value()) return;
+  options.serving.plan.max_model_len = traffic.longest_request_tokens();
+  options.max_model_len_follows_traffic = true;
 }
 
 }  // namespace tidewheel

@@ -33,6 +33,9 @@ class CandidateEvaluator {
  public:
   struct Options {
     ServingOptions serving;  // what all candidates share
+    // serving.plan.max_model_len is not a limit that somebody set but the
+    // longest request of the traffic, and grows with the lengths of a load.
+    bool max_model_len_follows_traffic = false;
     Promise promise;
     int32_t max_concurrency = 0;
     DeclaredTokens declared = {};
@@ -44,6 +47,9 @@ class CandidateEvaluator {
 
   const Options& options() const { return options_; }
   const Traffic& traffic() const { return traffic_; }
+
+  // options().serving with a max_model_len for requests as long as `load`'s.
+  ServingOptions ServingFor(const Load& load) const;
 
   // Errors: those of PrepareServing, Traffic::Make and RunSimulation.
   absl::StatusOr<RunSample> Run(const Candidate& candidate, const Load& load,
@@ -63,6 +69,10 @@ class CandidateEvaluator {
   mutable std::atomic<int64_t> runs_ = 0;
   mutable std::atomic<int64_t> simulated_requests_ = 0;
 };
+
+// Fills in max_model_len, unless it is a limit that somebody set.
+void FollowTraffic(const Traffic& traffic,
+                   CandidateEvaluator::Options& options);
 
 }  // namespace tidewheel
 

@@ -62,6 +62,9 @@ void AddCurveFlags(CLI::App& command, CurveFlags& flags) {
                            "Write every step of the curve as CSV"));
   group(command.add_option("--save-result", flags.result_file,
                            "Write the figures as JSON"));
+  group(command.add_option("--report", flags.report_file,
+                           "Write figures and charts as one HTML page that "
+                           "needs no network"));
   group(command.add_flag("--quiet", flags.quiet,
                          "Print the figures alone: no header, no progress"));
   AddWorkloadFlags(command, flags.shared);

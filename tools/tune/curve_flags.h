@@ -26,6 +26,7 @@ struct CurveFlags {
   int32_t verify = 0;
   std::string curve_file;
   std::string result_file;
+  std::string report_file;
   bool quiet = false;
 };
 

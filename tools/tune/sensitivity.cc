@@ -194,8 +194,9 @@ absl::StatusOr<SensitivityRow> RunVariation(const CandidateEvaluator& evaluator,
   SensitivityRow row;
   row.name = variation.name;
   row.change = variation.change;
-  if (std::optional<Exclusion> refusal = RefusalOfCandidate(
-          variation.candidate, evaluator.options().serving, model)) {
+  const ServingOptions serving = evaluator.ServingFor(variation.load);
+  if (std::optional<Exclusion> refusal =
+          RefusalOfCandidate(variation.candidate, serving, model)) {
     row.is_refused = true;
     row.refusal = absl::StrCat(refusal->rule, ": ", refusal->example);
     return row;

@@ -33,6 +33,15 @@ int32_t ScaledTokens(int64_t tokens, double factor) {
       std::llround(static_cast<double>(tokens) * factor));
 }
 
+// Prompt and output.
+int32_t LongestRequest(const Trace& trace) {
+  int32_t longest = 0;
+  for (const TraceRequest& request : trace.requests) {
+    longest = std::max(longest, request.prompt_tokens + request.output_tokens);
+  }
+  return longest;
+}
+
 }  // namespace
 
 absl::StatusOr<Traffic> Traffic::Create(WorkloadChoice choice,
@@ -74,12 +83,17 @@ absl::StatusOr<Traffic> Traffic::Create(WorkloadChoice choice,
   }
   double tokens = 0;
   for (const TraceRequest& request : requests) {
-    const int32_t length = request.prompt_tokens + request.output_tokens;
-    traffic.longest_request_tokens_ =
-        std::max(traffic.longest_request_tokens_, length);
-    tokens += length;
+    tokens += request.prompt_tokens + request.output_tokens;
   }
   traffic.mean_request_tokens_ = tokens / static_cast<double>(requests.size());
+  traffic.longest_request_tokens_ = LongestRequest(traffic.trace_);
+  // Of a file, replications draw the times alone.
+  for (int32_t k = 1; !is_file && k < traffic.replications_; ++k) {
+    own.seed = choice.seed + static_cast<uint64_t>(k);
+    TIDEWHEEL_ASSIGN_OR_RETURN(const Trace drawn, LoadWorkload(own));
+    traffic.longest_request_tokens_ =
+        std::max(traffic.longest_request_tokens_, LongestRequest(drawn));
+  }
   traffic.choice_ = std::move(choice);
   return traffic;
 }

@@ -55,8 +55,9 @@ class Traffic {
   // Requests per second of a trace's own times, of the built-in workload's
   // default, or nothing where all arrive at once.
   std::optional<double> own_rate() const { return own_rate_; }
-  // Prompt and output, of replication 0.
+  // Prompt and output, of all replications.
   int32_t longest_request_tokens() const { return longest_request_tokens_; }
+  // Of replication 0.
   double mean_request_tokens() const { return mean_request_tokens_; }
   // Replication 0 at the own rate.
   const Trace& trace() const { return trace_; }

@@ -1,8 +1,8 @@
 // The flags of `tidewheel tune` without --curve, and what they mean.
 //
 //   1. AddTuneFlags before the command line is parsed; server, workload,
-//      --save-result and --quiet are added by the curve's flags, which the
-//      command has too.
+//      --save-result, --report and --quiet are added by the curve's flags,
+//      which the command has too.
 //   2. ResolveTuneFlags after it.
 
 #ifndef TIDEWHEEL_TOOLS_TUNE_TUNE_FLAGS_H_

@@ -14,9 +14,11 @@
 #include "tools/output_file.h"
 #include "tools/report/progress_bar.h"
 #include "tools/server_config_file.h"
+#include "tools/tune/curve_run.h"
 #include "tools/tune/interrupt.h"
 #include "tools/tune/traffic.h"
 #include "tools/tune/tune_json.h"
+#include "tools/tune/tune_page.h"
 #include "tools/tune/tune_report_text.h"
 #include "tools/tune/tune_search.h"
 
@@ -28,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 struct Files {
   std::optional<OutputFile> result;
   std::optional<OutputFile> config;
+  std::optional<OutputFile> report;
 };
 
 absl::StatusOr<Files> OpenFiles(const TuneOutputs& outputs) {
@@ -40,10 +43,37 @@ absl::StatusOr<Files> OpenFiles(const TuneOutputs& outputs) {
     TIDEWHEEL_ASSIGN_OR_RETURN(files.config,
                                OutputFile::Open(outputs.config_file));
   }
+  if (!outputs.report_file.empty()) {
+    TIDEWHEEL_ASSIGN_OR_RETURN(files.report,
+                               OutputFile::Open(outputs.report_file));
+  }
   return files;
 }
 
-absl::Status WriteFiles(const TuneResult& result, Files& files) {
+// What the recommended server's pages buy, for the report; nothing where there
+// is none, or no curve of its requests.
+std::optional<CurveRun> CurveOf(const TuneResult& result,
+                                const Traffic& traffic) {
+  if (result.recommended < 0) return std::nullopt;
+  CurveOptions options;
+  options.serving = ServingOf(
+      result.candidates[static_cast<size_t>(result.recommended)].candidate,
+      result.serving);
+  options.has_server = true;
+  absl::StatusOr<CurveRun> curve = MakeCurve(traffic.trace(), options);
+  if (!curve.ok()) return std::nullopt;
+  return *std::move(curve);
+}
+
+absl::Status WriteReport(const TuneResult& result, const Traffic& traffic,
+                         OutputFile& file) {
+  const std::optional<CurveRun> curve = CurveOf(result, traffic);
+  WriteTuneReport(result, curve.has_value() ? &*curve : nullptr, file);
+  return file.Close();
+}
+
+absl::Status WriteFiles(const TuneResult& result, const Traffic& traffic,
+                        Files& files) {
   if (files.result.has_value()) {
     files.result->Write(TuneJson(result));
     TIDEWHEEL_RETURN_IF_ERROR(files.result->Close());
@@ -55,6 +85,9 @@ absl::Status WriteFiles(const TuneResult& result, Files& files) {
     }
     TIDEWHEEL_RETURN_IF_ERROR(files.config->Close());
   }
+  if (files.report.has_value()) {
+    TIDEWHEEL_RETURN_IF_ERROR(WriteReport(result, traffic, *files.report));
+  }
   return absl::OkStatus();
 }
 
@@ -62,13 +95,6 @@ int Report(const absl::Status& status, int exit_code, CommandContext& context) {
   const std::string message(status.message());
   std::fprintf(context.err, "tidewheel tune: %s\n", message.c_str());
   return exit_code;
-}
-
-// The longest request decides what a server must be able to hold, unless the
-// user has.
-void SetMaxModelLen(const Traffic& traffic, ServingOptions& serving) {
-  if (serving.plan.max_model_len.has_value()) return;
-  serving.plan.max_model_len = traffic.longest_request_tokens();
 }
 
 absl::Status SetSpace(const ResolvedTuneFlags& flags, const Traffic& traffic,
@@ -96,7 +122,7 @@ int RunTune(const ResolvedTuneFlags& flags, const TuneOutputs& outputs,
       Traffic::Create(flags.workload, flags.replications);
   if (!traffic.ok()) return Report(traffic.status(), kExitBadInput, context);
   TuneOptions options = flags.options;
-  SetMaxModelLen(*traffic, options.server.serving);
+  FollowTraffic(*traffic, options.server);
   absl::Status status = SetSpace(flags, *traffic, options);
   if (!status.ok()) return Report(status, kExitBadInput, context);
   absl::StatusOr<Files> files = OpenFiles(outputs);
@@ -130,7 +156,7 @@ int RunTune(const ResolvedTuneFlags& flags, const TuneOutputs& outputs,
   result->wall_seconds = elapsed();
   result->cpu_seconds = CpuSeconds() - cpu_start;
   std::fputs(TuneReportText(*result).c_str(), context.out);
-  status = WriteFiles(*result, *files);
+  status = WriteFiles(*result, *traffic, *files);
   if (!status.ok()) return Report(status, kExitTuneFailed, context);
   if (result->interrupted) return kExitInterrupted;
   return result->attainable ? 0 : kExitPromiseNotKept;

@@ -21,6 +21,7 @@ inline constexpr int kExitInterrupted = 130;
 
 struct TuneOutputs {
   std::string result_file;  // --save-result; empty: none
+  std::string report_file;  // --report; empty: none
   std::string config_file;  // --output; empty: none
   bool quiet = false;
   // Besides ctrl-C, what ends the search; for tests. May be empty.

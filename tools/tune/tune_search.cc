@@ -378,10 +378,7 @@ absl::StatusOr<TuneResult> RunTuneSearch(const TuneOptions& options,
                                          const Traffic& traffic) {
   TIDEWHEEL_CHECK_GT(options.threads, 0);
   TuneOptions filled = options;
-  ServerPlanOptions& plan = filled.server.serving.plan;
-  if (!plan.max_model_len.has_value()) {
-    plan.max_model_len = traffic.longest_request_tokens();
-  }
+  FollowTraffic(traffic, filled.server);
   const CandidateEvaluator evaluator(filled.server, traffic);
   return TuneSearch(filled, traffic, evaluator).Run();
 }

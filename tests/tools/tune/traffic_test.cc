@@ -1,5 +1,6 @@
 #include "tools/tune/traffic.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/tune/tune_world.h"
 
 namespace tidewheel {
@@ -15,10 +17,10 @@ namespace {
 using ::testing::HasSubstr;
 
 // A Vidur trace of 40 requests, `gap` seconds apart in pairs.
-class TraceFileTest : public testing::Test {
+class TrafficFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = testing::TempDir() + "traffic_test_trace.csv";
+    path_ = folder_.File("trace.csv");
     std::FILE* file = std::fopen(path_.c_str(), "w");
     ASSERT_NE(file, nullptr);
     std::fputs("arrived_at,num_prefill_tokens,num_decode_tokens\n", file);
@@ -27,7 +29,6 @@ class TraceFileTest : public testing::Test {
     }
     std::fclose(file);
   }
-  void TearDown() override { std::remove(path_.c_str()); }
 
   WorkloadChoice Choice() const {
     WorkloadChoice choice;
@@ -35,10 +36,11 @@ class TraceFileTest : public testing::Test {
     return choice;
   }
 
+  TemporaryFolder folder_;
   std::string path_;
 };
 
-TEST_F(TraceFileTest, IsStretchedToTheRate) {
+TEST_F(TrafficFileTest, IsStretchedToTheRate) {
   const absl::StatusOr<Traffic> traffic = Traffic::Create(Choice(), 5);
   ASSERT_THAT(traffic, IsOk());
   EXPECT_EQ(traffic->replications(), 1);
@@ -54,7 +56,7 @@ TEST_F(TraceFileTest, IsStretchedToTheRate) {
   }
 }
 
-TEST_F(TraceFileTest, WithABurstinessIsDrawnInReplications) {
+TEST_F(TrafficFileTest, WithABurstinessIsDrawnInReplications) {
   WorkloadChoice choice = Choice();
   choice.burstiness = 1;
   const absl::StatusOr<Traffic> traffic = Traffic::Create(choice, 3);
@@ -70,7 +72,25 @@ TEST_F(TraceFileTest, WithABurstinessIsDrawnInReplications) {
   EXPECT_EQ(second->requests[39].arrival_us, 3'900'000);
 }
 
-TEST_F(TraceFileTest, AFrontKeepsItsTimes) {
+TEST(TrafficTest, TheLongestRequestIsThatOfAllReplications) {
+  const Traffic traffic = TuneTraffic({.requests = 40, .replications = 6});
+  int32_t longest = 0;
+  int32_t of_the_first = 0;
+  for (int32_t k = 0; k < 6; ++k) {
+    const absl::StatusOr<Trace> trace =
+        traffic.Make({.request_rate = 3, .replication = k});
+    ASSERT_THAT(trace, IsOk());
+    for (const TraceRequest& request : trace->requests) {
+      longest =
+          std::max(longest, request.prompt_tokens + request.output_tokens);
+    }
+    if (k == 0) of_the_first = longest;
+  }
+  ASSERT_GT(longest, of_the_first);
+  EXPECT_EQ(traffic.longest_request_tokens(), longest);
+}
+
+TEST_F(TrafficFileTest, AFrontKeepsItsTimes) {
   const absl::StatusOr<Traffic> traffic = Traffic::Create(Choice(), 1);
   ASSERT_THAT(traffic, IsOk());
   const absl::StatusOr<Trace> front =
@@ -80,7 +100,7 @@ TEST_F(TraceFileTest, AFrontKeepsItsTimes) {
   EXPECT_EQ(front->requests[9].arrival_us, 4'000'000);
 }
 
-TEST_F(TraceFileTest, TooFewRequestsAreRefused) {
+TEST_F(TrafficFileTest, TooFewRequestsAreRefused) {
   WorkloadChoice choice = Choice();
   choice.num_prompts = 19;
   EXPECT_THAT(Traffic::Create(choice, 1),
@@ -88,7 +108,7 @@ TEST_F(TraceFileTest, TooFewRequestsAreRefused) {
                        HasSubstr("19 requests says nothing of a rate")));
 }
 
-TEST_F(TraceFileTest, ArrivalsAllAtOnceNeedABurstiness) {
+TEST_F(TrafficFileTest, ArrivalsAllAtOnceNeedABurstiness) {
   WorkloadChoice choice = Choice();
   choice.time_scale = 1e-9;
   EXPECT_THAT(Traffic::Create(choice, 1),

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/tune/tune_world.h"
 #include "tools/server_config_file.h"
 #include "tools/simulate_command.h"
@@ -79,21 +79,18 @@ constexpr const char* kPromise = " --goodput ttft:400 tpot:25 ";
 class TuneRunTest : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = absl::StrCat(testing::TempDir(), "/tune_run_", test->name());
-    std::filesystem::create_directories(folder_);
-    std::ofstream(TempFile("space.json"))
-        << R"({"page_size": 32, "total_num_pages": [80, 300],
+    folder_.Write("space.json",
+                  R"({"page_size": 32, "total_num_pages": [80, 300],
                "max_num_seqs": [8, 32], "max_num_batched_tokens": [256, 1024],
-               "admission": ["optimistic", "reserve"], "watermark": 0.02})";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string TempFile(absl::string_view name) const {
-    return absl::StrCat(folder_, "/", name);
+               "admission": ["optimistic", "reserve"], "watermark": 0.02})");
   }
 
-  std::string folder_;
+  std::string TempFile(const std::string& name) const {
+    return folder_.File(name);
+  }
+
+ private:
+  TemporaryFolder folder_;
 };
 
 TEST_F(TuneRunTest, TheReportHasEverySectionInEightyColumns) {
@@ -174,6 +171,7 @@ TEST_F(TuneRunTest, AStoppedSearchPrintsTheBestSoFar) {
   const int exit_code =
       RunTune(flags,
               {.result_file = {},
+               .report_file = {},
                .config_file = {},
                .quiet = false,
                .should_stop = [&asked] { return ++asked > 200; }},
@@ -250,6 +248,38 @@ TEST_F(TuneRunTest, AKnobInFileAndFlagIsAContradiction) {
       "tune --max-num-seqs 8 --space ", TempFile("space.json"), kPromise));
   EXPECT_EQ(outcome.exit_code, kExitBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("both give max_num_seqs; keep one"));
+}
+
+TEST_F(TuneRunTest, WritesAPageOfASearchAndOfACurve) {
+  const std::string page = TempFile("page.html");
+  const std::string shared = " --prefixes 3 --prefix-len 200 ";
+  const Outcome search = Tidewheel(absl::StrCat(
+      "tune --quiet --page-size 32 --num-pages 300 --max-num-seqs 32 "
+      "--max-num-batched-tokens 1024 --report ",
+      page, shared, kWorkload, kPromise));
+  ASSERT_EQ(search.exit_code, 0) << search.err;
+  const std::string found = ReadFile(page);
+  for (const char* part :
+       {"<!DOCTYPE html>", "What can be had for what", "Sensitivity",
+        "Prefix hits by pool size", "How it was found", "</html>"}) {
+    EXPECT_NE(found.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(Tidewheel(absl::StrCat("tune --curve --quiet --num-prompts 150 "
+                                   "--input-len 400 --output-len 60 "
+                                   "--report ",
+                                   page, shared))
+                .exit_code,
+            0);
+  EXPECT_THAT(ReadFile(page), HasSubstr("Prefix hits of"));
+}
+
+TEST_F(TuneRunTest, AReportThatCanNotBeWrittenIsAnErrorBeforeTheSearch) {
+  const Outcome outcome = Tidewheel(
+      absl::StrCat("tune --quiet --report ",
+                   TempFile("no_such_folder/page.html"), kWorkload, kPromise));
+  EXPECT_EQ(outcome.exit_code, kExitBadInput);
+  EXPECT_THAT(outcome.err, HasSubstr("no_such_folder/page.html"));
+  EXPECT_THAT(outcome.out, IsEmpty());
 }
 
 TEST_F(TuneRunTest, AGivenFlagIsAPinnedKnobOfTheDefaultSpace) {
