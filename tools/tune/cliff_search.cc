@@ -1,12 +1,16 @@
 #include "tools/tune/cliff_search.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/status_macros.h"
+#include "tools/report/number_text.h"
 #include "tools/tune/edge_search.h"
 
 namespace tidewheel {
@@ -151,6 +155,25 @@ absl::StatusOr<Cliff> FindCliff(const CandidateEvaluator& evaluator,
   cliff.points = sweep.AllOutcomes();
   cliff.promise_pages = PromisePages(cliff.points);
   return cliff;
+}
+
+std::string CliffMarginText(const Cliff& cliff) {
+  if (!cliff.has_edge) {
+    return absl::StrCat(
+        "no edge: even ", WithThousands(cliff.edge_pages),
+        " pages, the fewest that run the longest request, are on the plateau");
+  }
+  const std::string distance = absl::StrFormat(
+      "%s pages, %.2f GiB on each device",
+      WithThousands(std::abs(cliff.margin_pages)), std::abs(cliff.margin_gib));
+  if (cliff.margin_pages >= 0) {
+    return absl::StrCat("you are ", distance, ", ",
+                        AsPercent(cliff.margin_ratio), " from the edge");
+  }
+  return absl::StrFormat(
+      "this pool is below the plateau: the edge is %s further, at %.1f times "
+      "the pages",
+      distance, 1 - cliff.margin_ratio);
 }
 
 }  // namespace tidewheel

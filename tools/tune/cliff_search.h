@@ -16,6 +16,7 @@
 #define TIDEWHEEL_TOOLS_TUNE_CLIFF_SEARCH_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "tools/tune/candidate.h"
@@ -40,6 +41,10 @@ absl::StatusOr<Cliff> FindCliff(const CandidateEvaluator& evaluator,
                                 const Candidate& candidate,
                                 const CliffOptions& options,
                                 const StopCheck& stop);
+
+// Where the recommended pool stands, without a full stop: "you are 312 pages,
+// 1.90 GiB on each device, 4.1 % from the edge".
+std::string CliffMarginText(const Cliff& cliff);
 
 }  // namespace tidewheel
 

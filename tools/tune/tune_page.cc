@@ -13,6 +13,7 @@
 #include "tools/report/capacity_section.h"
 #include "tools/report/html_page.h"
 #include "tools/report/number_text.h"
+#include "tools/tune/cliff_search.h"
 #include "tools/tune/curve_report.h"
 #include "tools/tune/explain_choice.h"
 #include "tools/tune/tune_charts.h"
@@ -68,10 +69,13 @@ void AddAnswer(const TuneResult& result, HtmlPage& page) {
   }
   if (result.cliff.has_value() && result.cliff->has_edge) {
     const Cliff& cliff = *result.cliff;
+    const bool is_on_it = cliff.margin_pages >= 0;
     cards.push_back(
-        {AsPercent(cliff.margin_ratio),
-         absl::StrFormat("from the cliff: %s pages, %.2f GiB",
-                         WithThousands(cliff.margin_pages), cliff.margin_gib)});
+        {is_on_it ? AsPercent(cliff.margin_ratio) : "below it",
+         absl::StrFormat("%s the cliff's edge: %s pages, %.2f GiB",
+                         is_on_it ? "from" : "up to",
+                         WithThousands(std::abs(cliff.margin_pages)),
+                         std::abs(cliff.margin_gib))});
   }
   page.AddCards(cards);
   page.AddText(absl::StrCat("Promise: ", PromiseText(result.promise), "."));
@@ -174,18 +178,14 @@ void AddOutcomes(const TuneResult& result, HtmlPage& page) {
 }
 
 std::string CliffText(const Cliff& cliff) {
-  if (!cliff.has_edge) {
-    return "No edge was found: even the smallest pool is on the plateau.";
-  }
-  const absl::string_view side = cliff.margin_pages < 0 ? "beyond" : "from";
-  return absl::StrFormat(
-      "You are %s pages, %.2f GiB on each device, %s %s the edge: from %s "
-      "pages on, strain is within %s of its plateau of %.2f; with %s pages it "
-      "is not.",
-      WithThousands(std::abs(cliff.margin_pages)), std::abs(cliff.margin_gib),
-      AsPercent(std::abs(cliff.margin_ratio)), side,
-      WithThousands(cliff.edge_pages), AsPercent(cliff.tolerance),
-      cliff.plateau_strain, WithThousands(cliff.below_pages));
+  std::string text = absl::StrCat("Margin: ", CliffMarginText(cliff), ".");
+  if (!cliff.has_edge) return text;
+  absl::StrAppend(&text, " From ", WithThousands(cliff.edge_pages),
+                  " pages on, strain is within ", AsPercent(cliff.tolerance),
+                  " of its plateau of ",
+                  absl::StrFormat("%.2f", cliff.plateau_strain), "; with ",
+                  WithThousands(cliff.below_pages), " pages it is not.");
+  return text;
 }
 
 void AddPictures(const TuneResult& result, HtmlPage& page) {

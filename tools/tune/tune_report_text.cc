@@ -10,6 +10,7 @@
 #include "tools/report/header_line.h"
 #include "tools/report/number_text.h"
 #include "tools/tune/binding_resource.h"
+#include "tools/tune/cliff_search.h"
 #include "tools/tune/explain_choice.h"
 #include "tools/tune/front_plot.h"
 
@@ -242,23 +243,7 @@ std::string CliffSide(absl::string_view name, const LoadOutcome& outcome) {
 std::string CliffText(const TuneResult& result) {
   const Cliff& cliff = *result.cliff;
   std::string text = Title("Cliff");
-  std::string where;
-  if (!cliff.has_edge) {
-    where = absl::StrCat(
-        "no edge: even ", WithThousands(cliff.edge_pages),
-        " pages, the fewest that run the longest request, are on the plateau");
-  } else if (cliff.margin_pages >= 0) {
-    where = absl::StrFormat("you are %s pages, %.2f GiB, %.1f %% from the edge",
-                            WithThousands(cliff.margin_pages), cliff.margin_gib,
-                            100 * cliff.margin_ratio);
-  } else {
-    where = absl::StrFormat(
-        "you are %s pages, %.2f GiB, %.1f %% beyond the edge: more pages "
-        "would help",
-        WithThousands(-cliff.margin_pages), -cliff.margin_gib,
-        -100 * cliff.margin_ratio);
-  }
-  absl::StrAppend(&text, HeaderLine("Margin", where));
+  absl::StrAppend(&text, HeaderLine("Margin", CliffMarginText(cliff)));
   absl::StrAppend(
       &text,
       HeaderLine("Plateau",

@@ -43,7 +43,7 @@ struct Cliff {
   // The smallest pool that was seen to keep the promise.
   int64_t promise_pages = 0;
   int64_t recommended_pages = 0;
-  int64_t margin_pages = 0;  // recommended - edge; negative: beyond the edge
+  int64_t margin_pages = 0;  // recommended - edge; negative: below the plateau
   double margin_gib = 0;     // on each device
   double margin_ratio = 0;   // of the recommended pages
   double request_rate = 0;

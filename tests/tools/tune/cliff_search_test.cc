@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -10,6 +11,9 @@
 
 namespace tidewheel {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 class CliffSearchTest : public testing::Test {
  protected:
@@ -91,15 +95,23 @@ TEST_F(CliffSearchTest, BothSidesCarryWhatTheyCost) {
   EXPECT_GT(cliff->below_edge.strain.value,
             cliff->plateau_strain * (1 + cliff->tolerance));
   EXPECT_GE(cliff->below_edge.preemptions, cliff->at_recommended.preemptions);
+  EXPECT_THAT(CliffMarginText(*cliff),
+              AllOf(HasSubstr(absl::StrCat("you are ", cliff->margin_pages,
+                                           " pages, ")),
+                    HasSubstr(" % from the edge")));
 }
 
-TEST_F(CliffSearchTest, APoolBeyondTheEdgeHasANegativeMargin) {
+TEST_F(CliffSearchTest, APoolBelowThePlateauHasANegativeMargin) {
   candidate_ = WithPages(candidate_, 60);
   const absl::StatusOr<Cliff> cliff =
       FindCliff(evaluator_, candidate_, options_, {});
   ASSERT_THAT(cliff, IsOk());
   EXPECT_LT(cliff->margin_pages, 0);
   EXPECT_GT(cliff->edge_pages, 60);
+  EXPECT_THAT(
+      CliffMarginText(*cliff),
+      AllOf(HasSubstr("below the plateau"),
+            HasSubstr(absl::StrCat(cliff->edge_pages - 60, " pages, "))));
 }
 
 TEST_F(CliffSearchTest, ATrickleOfRequestsHasNoCliff) {
@@ -110,6 +122,7 @@ TEST_F(CliffSearchTest, ATrickleOfRequestsHasNoCliff) {
   EXPECT_FALSE(cliff->has_edge);
   EXPECT_EQ(cliff->edge_pages,
             FewestPages(candidate_, traffic_.longest_request_tokens()));
+  EXPECT_THAT(CliffMarginText(*cliff), HasSubstr("no edge: even "));
 }
 
 TEST_F(CliffSearchTest, IsCancelledBetweenRuns) {
