@@ -2,7 +2,7 @@
 //
 //   need = buffers and scratch (exact) + slots of spilled registers (a bound)
 //
-// Buffers and scratch are what the kernel declares, padded to tiles; in 512
+// Buffers and scratch are what the kernel declares, padded to tiles; in 555
 // dumped compiles the sum is the compiler's to the byte. Spills are what the
 // 64 vector registers of 4 KiB can not hold; which, the scheduler decides, so
 // the law counts what is live at once in the kernel's inner step, and its

@@ -27,8 +27,6 @@ MARGIN = 1.02
 LEAST_MARGIN = 0.9
 BYTES = {'f32': 4, 'bf16': 2, 'fp8': 1, 'i8': 1}
 UNITS = {'narrow': ('v5e', 'v5p'), 'wide': ('v6e', 'v7x')}
-# v4 spills as the narrow unit or more.
-LEAST_UNITS = {'narrow': ('v4', 'v5e', 'v5p'), 'wide': ('v6e', 'v7x')}
 NAMES = ('score_tile', 'row_state', 'more_rows', 'kv_of_heads', 'kv_of_a_head')
 
 
@@ -114,7 +112,6 @@ def main():
     rows = [row for row in table if row['chip'] in chips]
     print(f'{unit}, at most, {len(rows)} dumps:')
     report(rows, fit, FREE_REGISTERS, lambda ratio: ratio < 1)
-    rows = [row for row in table if row['chip'] in LEAST_UNITS[unit]]
     print(f'{unit}, at least, {len(rows)} dumps:')
     report(rows, fit_least, LEAST_FREE_REGISTERS, lambda ratio: ratio > 1)
 
