@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/status_macros.h"
 #include "tools/json_place.h"
 
@@ -66,9 +67,14 @@ struct Range {
 };
 
 std::string RangeText(const Range& range) {
+  // Not StrCat, which gives six digits of a double.
+  const auto number = [&range](double limit) {
+    return range.is_whole ? absl::StrFormat("%.0f", limit)
+                          : absl::StrCat(limit);
+  };
   return absl::StrCat(range.is_whole ? "a whole number in " : "a number in ",
-                      range.includes_min ? "[" : "(", range.min, ", ",
-                      range.max, range.includes_max ? "]" : ")");
+                      range.includes_min ? "[" : "(", number(range.min), ", ",
+                      number(range.max), range.includes_max ? "]" : ")");
 }
 
 absl::StatusOr<double> ReadNumber(dom::element value, const std::string& place,

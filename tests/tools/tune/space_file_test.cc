@@ -61,7 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "s.json: page_sizes is no knob; use chips, page_size"},
         BadSpace{R"({"page_size": [16, 0]})",
                  "s.json: page_size[1] is 0; give a whole number in [1, "},
-        BadSpace{R"({"page_size": 0})", "s.json: page_size is 0"},
+        BadSpace{
+            R"({"page_size": 0})",
+            "s.json: page_size is 0; give a whole number in [1, 16777216]"},
         BadSpace{R"({"page_size": [16.5]})", "page_size[0] is 16.5"},
         BadSpace{R"({"page_size": ["16"]})", "page_size[0] is \"16\""},
         BadSpace{R"({"page_size": [true]})", "page_size[0] is true"},
