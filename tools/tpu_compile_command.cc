@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,13 @@ absl::StatusOr<std::vector<CompileJob>> CollectJobs(
   return jobs;
 }
 
+// An empty path is mostly an unset variable of a script, and would have nothing
+// compiled and nothing wrong.
+std::string RefuseEmpty(const std::string& path) {
+  return path.empty() ? "the path is empty; name a file or folder that is there"
+                      : "";
+}
+
 // Says what failed; returns the exit code.
 int Fail(const absl::Status& status, std::FILE* err) {
   const bool died = absl::IsAborted(status);
@@ -70,10 +78,12 @@ void AddTpuCompileFlags(CLI::App& command, CLI::Option_group& what,
                        "--model, --shapes or --kernels");
   what.add_option("--shapes", flags.shapes,
                   "JSON list of shapes to compile programs for")
+      ->check(RefuseEmpty)
       ->needs(compile);
   what.add_option("--kernels", flags.kernels,
                   "Folder of exported kernels to compile, alone or with "
                   "--model or --shapes (those of --chip, if it is given)")
+      ->check(RefuseEmpty)
       ->needs(compile);
   command
       .add_option("--libtpu", flags.libtpu,

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -225,6 +226,8 @@ TEST_F(TpuCompileTest, LibtpuCompilesAnExportedKernelAsPredicted) {
   ASSERT_EQ(report["shapes"].size(), 2) << report.dump();
   const nlohmann::json& fits = report["shapes"][0];
   EXPECT_EQ(fits["verdict"], "compiled") << fits.dump();
+  EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(kernels) /
+                                      fits["file"].get<std::string>()));
   EXPECT_EQ(fits["agreement"], "agrees");
   EXPECT_TRUE(fits["pool_in_place"]);
   EXPECT_GT(fits["predicted"]["limit_bytes"],
@@ -236,11 +239,105 @@ TEST_F(TpuCompileTest, LibtpuCompilesAnExportedKernelAsPredicted) {
   EXPECT_EQ(too_large["predicted"]["failure"], "oom_smem_one_allocation");
 }
 
+// A manifest of one kernel, whose file holds "kernel one".
+nlohmann::json ManifestOfOne() {
+  const nlohmann::json q = {64, 8, 128};
+  const nlohmann::json kv = {64, 2, 128};
+  const nlohmann::json pool = {256, 16, 4, 128};
+  const auto array = [](const char* name, const char* dtype,
+                        const nlohmann::json& shape) {
+    return nlohmann::json{{"name", name}, {"dtype", dtype}, {"shape", shape}};
+  };
+  nlohmann::json entry = nlohmann::json::parse(R"({
+      "file": "one.mlirbc", "bytes": 10,
+      "xxh3_128": "6e6b19c0e22792d7591d87b4453f7a04",
+      "stablehlo_version": "1.15.0", "mosaic_version": 11,
+      "generation": "v5e", "num_tokens": 64, "max_num_seqs": 8,
+      "pages_per_seq": 64, "num_q_heads": 8, "num_kv_heads": 2,
+      "head_dim": 128, "pool_head_dim": 128, "page_size": 16,
+      "total_num_pages": 256, "q_dtype": "bfloat16",
+      "new_kv_dtype": "bfloat16", "kv_dtype": "bfloat16",
+      "num_kv_pages_per_block": 8, "num_queries_per_block": 16,
+      "vmem_limit_bytes": null, "donated_argument": 3, "donated_result": 1,
+      "options": {"sm_scale": 0.125, "sliding_window": null, "soft_cap": null,
+                  "mask_value": -2.381976426469702e+38, "k_scale": null,
+                  "v_scale": null}})");
+  entry["arguments"] = {array("q", "bfloat16", q),
+                        array("k", "bfloat16", kv),
+                        array("v", "bfloat16", kv),
+                        array("kv_pages", "bfloat16", pool),
+                        array("kv_lens", "int32", nlohmann::json::array({8})),
+                        array("page_indices", "int32", {8, 64}),
+                        array("cu_q_lens", "int32", nlohmann::json::array({9})),
+                        array("num_seqs", "int32", nlohmann::json::array({1}))};
+  entry["results"] = {array("out", "bfloat16", q),
+                      array("kv_pages", "bfloat16", pool)};
+  return {{"format", "tidewheel-tpu-kernels"},
+          {"format_version", 1},
+          {"jax_version", "0.10.2"},
+          {"jaxlib_version", "0.10.2"},
+          {"artifacts", {entry}}};
+}
+
+class KernelFolderTest : public TpuCompileTest {
+ protected:
+  KernelFolderTest() {
+    options_.flags.libtpu = TIDEWHEEL_FAULTY_PLUGIN;
+    options_.flags.kernels = folder_.path().string();
+    options_.executable = TIDEWHEEL_COMMAND;
+    folder_.Write("one.mlirbc", "kernel one");
+    folder_.Write("manifest.json", ManifestOfOne().dump());
+  }
+
+  TpuCompileOptions options_;
+};
+
+TEST_F(KernelFolderTest, KernelIsNamedByItsFile) {
+  // Of 256 x 16 x 4 x 128 x 2 bytes.
+  const ScopedVariable alias(kAlias, "4194304");
+  const CommandOutput text = Run(options_);
+  EXPECT_EQ(text.exit_code, 0) << text.out << text.err;
+  EXPECT_THAT(text.out, HasSubstr("one.mlirbc"));
+  options_.json = true;
+  const nlohmann::json report = Run(options_).json();
+  ASSERT_EQ(report["shapes"].size(), 1) << report.dump();
+  EXPECT_EQ(report["shapes"][0]["file"], "one.mlirbc");
+  EXPECT_EQ(report["shapes"][0]["program"], "kernel");
+}
+
+TEST_F(KernelFolderTest, FolderThatIsNotWhatItsManifestSaysIsBadInput) {
+  const auto expect_refused = [this](const std::string& error) {
+    const CommandOutput output = Run(options_);
+    EXPECT_EQ(output.exit_code, kExitBadInput) << output.out;
+    EXPECT_THAT(output.err, HasSubstr(error));
+    EXPECT_EQ(output.out, "");
+  };
+  options_.chip = TpuGeneration::kV6e;
+  expect_refused("has no kernel for v6e; export one");
+  options_.chip.reset();
+  folder_.Write("one.mlirbc", "kernel 0ne");
+  expect_refused("not 6e6b19c0e22792d7591d87b4453f7a04 as the manifest says");
+  std::filesystem::remove(folder_.File("one.mlirbc"));
+  expect_refused("one.mlirbc is not there; copy the folder again");
+  nlohmann::json manifest = ManifestOfOne();
+  manifest["artifacts"][0]["num_tokens"] = -1;
+  folder_.Write("manifest.json", manifest.dump());
+  expect_refused("num_tokens");
+  folder_.Write("manifest.json", "{");
+  expect_refused("is no JSON");
+  std::filesystem::remove(folder_.File("manifest.json"));
+  expect_refused("manifest.json is not there");
+  options_.flags.kernels = folder_.File("nowhere");
+  expect_refused("nowhere/manifest.json is not there");
+}
+
 TEST(TpuCompileFlagsTest, SomethingToCompileIsNeededAndNotABatch) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"check", "--tpu-compile"},
         {"check", "--tpu-compile", "--batch", "x.json"},
         {"check", "--shapes", "x.json"},
+        {"check", "--tpu-compile", "--shapes", ""},
+        {"check", "--tpu-compile", "--model", "qwen3-8b", "--kernels", ""},
         {"check", "--tpu-compile", "--model", "qwen3-8b", "--shapes", "x"}}) {
     CommandContext context;
     CLI::App app;

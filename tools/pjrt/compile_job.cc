@@ -17,7 +17,8 @@ std::string CompileJob::Name() const {
       ScalarTypeName(shape.kv_type));
   if (kernel.has_value()) {
     absl::StrAppend(&name, ", blocks of ", kernel->num_kv_pages_per_block,
-                    " pages x ", kernel->num_queries_per_block, " queries");
+                    " pages x ", kernel->num_queries_per_block, " queries, ",
+                    file);
   }
   return name;
 }

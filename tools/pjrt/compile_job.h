@@ -46,13 +46,16 @@ struct CompileJob {
   // Only a kernel's: its blocks, as num_kv_pages_per_block x
   // num_queries_per_block.
   std::optional<KernelShape> kernel;
+  // Only a kernel's: its file in the folder. Kernels of one size may differ in
+  // options that no other field has.
+  std::string file;
   int64_t pool_bytes = 0;  // donated
   CompilePrediction prediction;
   // StableHLO, text or bytecode.
   std::function<absl::StatusOr<std::string>()> read;
 
   // "v5e decode: 64 tokens, 64 x 128 pages of 16, heads 32/8 x 128,
-  // bfloat16/bfloat16".
+  // bfloat16/bfloat16"; of a kernel its blocks and its file too.
   std::string Name() const;
 };
 

@@ -78,6 +78,7 @@ CompileJob JobOfArtifact(const std::shared_ptr<const KernelLibrary>& library,
   job.program = "kernel";
   job.shape = ProgramShapeOf(artifact);
   job.kernel = KernelOfArtifact(artifact);
+  job.file = artifact.file;
   job.pool_bytes = job.shape.pool_bytes();
   Verdict verdict = TpuLimits(job.generation).Predict(*job.kernel);
   if (verdict.failure.has_value()) {

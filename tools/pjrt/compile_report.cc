@@ -93,6 +93,7 @@ Json ShapeJson(const CompileJob& job) {
                {"q_dtype", std::string(ScalarTypeName(shape.q_type))},
                {"kv_dtype", std::string(ScalarTypeName(shape.kv_type))}};
   if (job.kernel.has_value()) {
+    json["file"] = job.file;
     json["num_kv_pages_per_block"] = job.kernel->num_kv_pages_per_block;
     json["num_queries_per_block"] = job.kernel->num_queries_per_block;
   }

@@ -46,10 +46,11 @@ class CompileReport {
   void Begin(const nlohmann::ordered_json& plugin);
   void Add(const CompileJob& job, const CompileOutcome& outcome);
   // JSON: plugin; shapes, a list of what was compiled (chip, program, sizes and
-  // types, blocks of a kernel), predicted (compiles, failure, may_compile,
-  // text, needed_bytes, limit_bytes, temp_bound_bytes), verdict ("compiled",
-  // "refused", "timed out", "died"), agreement ("agrees", "open", "wrong",
-  // "unknown"), seconds and what belongs to the verdict; and the counts.
+  // types, file and blocks of a kernel), predicted (compiles, failure,
+  // may_compile, text, needed_bytes, limit_bytes, temp_bound_bytes), verdict
+  // ("compiled", "refused", "timed out", "died"), agreement ("agrees", "open",
+  // "wrong", "unknown"), seconds and what belongs to the verdict; and the
+  // counts.
   void End();
 
   // 0 if all compiled and none against its prediction, else 1.
