@@ -84,6 +84,7 @@ TEST_P(PjrtBackendTest, AgreesWithTheSelectedGoldenCases) {
 }
 
 // Each case on one of the plugins: nearly each is a compile of its own.
+// AttentionGoldenTest runs it in the other form on the other plugin.
 TEST_P(PjrtBackendTest, OneOfThePluginsAgreesWithEveryGoldenCase) {
   TIDEWHEEL_REQUIRE_SHARED(folder, "golden/cases");
   const std::vector<std::string> names = GoldenNames(folder);
