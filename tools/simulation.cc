@@ -234,9 +234,11 @@ absl::Status Simulation::RunStep(const StepPlan& plan) {
   TIDEWHEEL_RETURN_IF_ERROR(scheduler_.Commit(plan.step_id, sampled));
   TakeFinished();
   CheckNothingLost();
-  if (options_.on_progress &&
-      runner_.totals().steps % kStepsBetweenProgress == 0) {
-    ReportProgress();
+  if (runner_.totals().steps % kStepsBetweenProgress == 0) {
+    if (options_.on_progress) ReportProgress();
+    if (options_.should_stop && options_.should_stop()) {
+      return absl::CancelledError("stopped");
+    }
   }
   return absl::OkStatus();
 }

@@ -86,6 +86,8 @@ struct SimulationOptions {
   std::function<void(const IdleRecord&)> on_idle = {};
   // Called now and then; may be empty. Has no influence on the result.
   std::function<void(const SimulationProgress&)> on_progress = {};
+  // Asked now and then; true ends the run as cancelled. May be empty.
+  std::function<bool()> should_stop = {};
 };
 
 // REQUIRES: the scheduler has taken no request yet, the runner's clock is at 0
@@ -93,7 +95,7 @@ struct SimulationOptions {
 // invariants (see trace.h).
 //
 // Errors: InvalidArgument for options out of range; Internal where scheduler
-// and runner disagree.
+// and runner disagree; Cancelled where options.should_stop asked for it.
 absl::StatusOr<SimulationResult> RunSimulation(const Trace& trace,
                                                const SimulationOptions& options,
                                                Scheduler& scheduler,

@@ -341,6 +341,17 @@ TEST(SimulationTest, ProgressEndsWithEveryRequest) {
   EXPECT_EQ(ended.back(), 20);
 }
 
+TEST(SimulationTest, ALongRunCanBeStopped) {
+  SimulatedWorld world({});
+  int asked = 0;
+  SimulationOptions options;
+  options.should_stop = [&asked] { return ++asked == 2; };
+  EXPECT_THAT(RunSimulation(EqualRequests(2000, {0, 30, 6}, 1'000'000), options,
+                            *world.scheduler, world.runner),
+              StatusIs(absl::StatusCode::kCancelled, "stopped"));
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(SimulationTest, TraceWithoutRequestsEndsAtOnce) {
   const SimulationResult result = RunInWorld({}, Trace(), {});
   EXPECT_EQ(result.scheduler.steps, 0);

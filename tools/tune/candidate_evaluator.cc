@@ -114,6 +114,7 @@ absl::StatusOr<RunSample> CandidateEvaluator::Run(
   SimulationOptions simulation;
   simulation.max_concurrency = options_.max_concurrency;
   simulation.declared = options_.declared;
+  simulation.should_stop = options_.should_stop;
   simulation.on_step = [&waits](const StepRecord& step) { waits.Add(step); };
   TIDEWHEEL_ASSIGN_OR_RETURN(
       const SimulationResult result,

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -39,6 +40,8 @@ class CandidateEvaluator {
     Promise promise;
     int32_t max_concurrency = 0;
     DeclaredTokens declared = {};
+    // Asked during runs, from several threads; true ends them. May be empty.
+    std::function<bool()> should_stop = {};
   };
 
   // REQUIRES: traffic outlives the evaluator.
@@ -51,7 +54,8 @@ class CandidateEvaluator {
   // options().serving with a max_model_len for requests as long as `load`'s.
   ServingOptions ServingFor(const Load& load) const;
 
-  // Errors: those of PrepareServing, Traffic::Make and RunSimulation.
+  // Errors: those of PrepareServing, Traffic::Make and RunSimulation, as
+  // Cancelled where should_stop asked for it.
   absl::StatusOr<RunSample> Run(const Candidate& candidate, const Load& load,
                                 const ConstantChange& change = {}) const;
   // Replications 0 to `replications` - 1 of it.

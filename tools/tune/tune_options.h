@@ -25,8 +25,8 @@ struct TuneOptions {
   int32_t threads = 1;
   uint64_t seed = 0;        // of the bootstrap
   int32_t resamples = 200;  // of the bootstrap
-  // Asked before each run; true ends the search with the best so far. May be
-  // empty. Called from several threads.
+  // Asked before and during runs; true ends the search with the best so far.
+  // May be empty. Called from several threads.
   std::function<bool()> should_stop;
   // Called now and then from the calling thread or another, never from two at
   // once. Requests simulated so far, of those expected in all. May be empty.

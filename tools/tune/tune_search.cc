@@ -93,7 +93,8 @@ absl::StatusOr<TuneResult> TuneSearch::Run() && {
   if (result_.recommended >= 0) {
     TIDEWHEEL_RETURN_IF_ERROR(Explain());
   } else if (!result_.interrupted) {
-    TIDEWHEEL_RETURN_IF_ERROR(Diagnose());
+    const absl::Status status = Diagnose();
+    if (!absl::IsCancelled(status)) TIDEWHEEL_RETURN_IF_ERROR(status);
   }
   BuildFront();
   for (size_t i = 0; i < searched_.size(); ++i) {
@@ -379,6 +380,7 @@ absl::StatusOr<TuneResult> RunTuneSearch(const TuneOptions& options,
   TIDEWHEEL_CHECK_GT(options.threads, 0);
   TuneOptions filled = options;
   FollowTraffic(traffic, filled.server);
+  filled.server.should_stop = options.should_stop;
   const CandidateEvaluator evaluator(filled.server, traffic);
   return TuneSearch(filled, traffic, evaluator).Run();
 }
