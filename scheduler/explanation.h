@@ -11,14 +11,15 @@
 namespace tidewheel {
 
 enum class WaitReason {
-  kNotTried,   // no step was planned since it began to wait
-  kBehind,     // others go first, by the policy
-  kRows,       // max_num_seqs sequences run
-  kTokens,     // the step's token budget is spent
-  kPages,      // not enough pages
-  kProtected,  // a request before it has been passed often enough
-  kPreempted,  // preempted; waits until something else has made progress
-  kFailures,   // a failed step is being narrowed down
+  kNotTried,    // no step was planned since it began to wait
+  kBehind,      // others go first, by the policy
+  kRows,        // max_num_seqs sequences run
+  kTokens,      // the step's token budget is spent
+  kPages,       // not enough pages
+  kProtected,   // a request before it has been passed often enough
+  kPreempted,   // preempted; waits until something else has made progress
+  kPreempting,  // the step took pages from a running sequence; it admits none
+  kFailures,    // a failed step is being narrowed down
 };
 
 // "rows", "tokens", ...

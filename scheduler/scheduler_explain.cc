@@ -26,6 +26,8 @@ absl::string_view WaitReasonName(WaitReason reason) {
       return "protected";
     case WaitReason::kPreempted:
       return "preempted";
+    case WaitReason::kPreempting:
+      return "preempting";
     case WaitReason::kFailures:
       return "failures";
   }
@@ -68,7 +70,8 @@ WaitReason Scheduler::ReasonNow(int32_t slot) const {
   if (sequences_[slot].tried_in_step == plans_) {
     return sequences_[slot].wait_reason;
   }
-  return slot == queue_.first() ? WaitReason::kFailures : WaitReason::kBehind;
+  if (slot != queue_.first()) return WaitReason::kBehind;
+  return preempted_in_step_ ? WaitReason::kPreempting : WaitReason::kFailures;
 }
 
 Scheduler::HeadOfQueue Scheduler::head_of_queue() const {
@@ -128,10 +131,15 @@ void Scheduler::ExplainWaiting(int32_t slot, Explanation& explanation) const {
           "it was preempted for lack of pages and waits until others have "
           "made progress";
       break;
+    case WaitReason::kPreempting:
+      explanation.text =
+          "pages were just taken from a running sequence, and a step that does "
+          "so admits none; admission goes on after that, or raise "
+          "total_num_pages";
+      break;
     case WaitReason::kFailures:
       explanation.text =
-          "a failed step is being narrowed down or pages were just taken from "
-          "a running sequence; admission goes on after that";
+          "a failed step is being narrowed down; admission goes on after that";
       break;
   }
 }

@@ -162,6 +162,27 @@ TEST(SchedulerExplainTest, WhileAdmissionIsSuspendedTheHeadSaysSo) {
   EXPECT_THAT(world.why(behind), testing::Not(HasSubstr("not_tried")));
 }
 
+TEST(SchedulerExplainTest, AStepThatPreemptsIsToldApartFromAFailure) {
+  SchedulerWorld world(TightPriority());
+  const RequestId a =
+      world.Submit({.prompt = 60, .max_new = 40, .priority = 1});
+  world.Submit({.prompt = 60, .max_new = 40, .priority = 1});
+  world.Step();
+  const RequestId head =
+      world.Submit({.prompt = 100, .max_new = 4, .priority = 0});
+  const RequestId behind =
+      world.Submit({.prompt = 16, .max_new = 4, .priority = 2});
+  while (world.scheduler().stats().preemptions == 0) {
+    ASSERT_TRUE(world.Step());
+    if (world.scheduler().stats().preemptions > 0) break;
+    EXPECT_EQ(world.wait_reason(head), WaitReason::kPages);
+  }
+  EXPECT_EQ(world.scheduler().Explain(a).state, Explanation::State::kRunning);
+  EXPECT_EQ(world.wait_reason(head), WaitReason::kPreempting);
+  EXPECT_THAT(world.why(head), HasSubstr("pages were just taken"));
+  EXPECT_EQ(world.wait_reason(behind), WaitReason::kBehind);
+}
+
 TEST(SchedulerExplainTest, EveryReasonAndEveryEndHasANameOfItsOwn) {
   std::vector<std::string> names;
   for (int32_t i = 0; i <= static_cast<int32_t>(WaitReason::kFailures); ++i) {
@@ -171,7 +192,7 @@ TEST(SchedulerExplainTest, EveryReasonAndEveryEndHasANameOfItsOwn) {
        ++i) {
     names.emplace_back(FinishReasonName(static_cast<FinishReason>(i)));
   }
-  EXPECT_EQ(names.size(), 16u);
+  EXPECT_EQ(names.size(), 17u);
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_NE(names[i], "unknown");
     for (size_t k = 0; k < i; ++k) EXPECT_NE(names[i], names[k]);

@@ -16,9 +16,7 @@ absl::string_view WaitName(WaitReason reason) {
       return "policy";
     case WaitReason::kPreempted:
       return "progress of others";
-    case WaitReason::kFailures:
-      // A simulated step does not fail: this one took pages from a running
-      // sequence, and such a step admits none.
+    case WaitReason::kPreempting:
       return "a step without preemption";
     default:
       return WaitReasonName(reason);

@@ -35,6 +35,7 @@ class WaitClock {
       case WaitReason::kPages:
       case WaitReason::kProtected:
       case WaitReason::kPreempted:
+      case WaitReason::kPreempting:
         pages_us_ += us;
         break;
       case WaitReason::kNotTried:
