@@ -171,7 +171,7 @@ TEST(SchedulerExplainTest, AStepThatPreemptsIsToldApartFromAFailure) {
   const RequestId head =
       world.Submit({.prompt = 100, .max_new = 4, .priority = 0});
   const RequestId behind =
-      world.Submit({.prompt = 16, .max_new = 4, .priority = 2});
+      world.Submit({.prompt = 40, .max_new = 4, .priority = 2});
   while (world.scheduler().stats().preemptions == 0) {
     ASSERT_TRUE(world.Step());
     if (world.scheduler().stats().preemptions > 0) break;
