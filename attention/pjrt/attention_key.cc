@@ -28,6 +28,7 @@ AttentionKey::AttentionKey(const AttentionProgramShape& shape)
               shape.head_dim,
               shape.pool_head_dim,
               shape.pool_combined_heads(),
+              shape.pool_head_rows,
               shape.page_size,
               shape.total_num_pages,
               shape.max_num_seqs,

@@ -25,7 +25,7 @@ class AttentionKey {
  private:
   // Every field of the shape but empty_rows, which no program knows; floats as
   // their bits, absent values as one that no field has.
-  std::array<int64_t, 24> fields_;
+  std::array<int64_t, 25> fields_;
 };
 
 // Whether programs with these options are the same.

@@ -56,13 +56,12 @@ absl::Status ResidentAttention::LoadKernels() {
                              KernelLibrary::Load(options_.kernel_folder));
   const std::string& kind = programs_->device().kind();
   const absl::StatusOr<TpuGeneration> generation = ParseTpuGeneration(kind);
-  const int64_t pool_kv_heads = shape_.pool_combined_heads() / 2;
-  if (pool_kv_heads != shape_.num_kv_heads) {
+  if (shape_.pool_slot_rows() != 2 * shape_.num_kv_heads) {
     if (options_.note == nullptr) return absl::OkStatus();
-    options_.note(absl::StrCat("the kernels of '", library.folder(),
-                               "' take a pool of ", shape_.num_kv_heads,
-                               " KV heads; this one is padded to ",
-                               pool_kv_heads, ", so programs are emitted"));
+    options_.note(
+        absl::StrCat("the kernels of '", library.folder(), "' take a pool of ",
+                     2 * shape_.num_kv_heads, " rows a token; this one has ",
+                     shape_.pool_slot_rows(), ", so programs are emitted"));
   } else if (programs_->client().platform_name() == "tpu" && generation.ok()) {
     generation_ = *generation;
     kernels_ = std::move(library);
@@ -106,6 +105,7 @@ absl::Status ResidentAttention::MakeParts() {
                                    .num_kv_heads = shape_.num_kv_heads,
                                    .pool_head_dim = shape_.pool_head_dim,
                                    .pool_kv_heads = shape_.pool_kv_heads,
+                                   .pool_head_rows = shape_.pool_head_rows,
                                    .pool_as_bits = shape_.pool_as_bits},
                                   options_.num_layers));
   return absl::OkStatus();

@@ -44,6 +44,7 @@ absl::StatusOr<AttentionProgramShape> ResidentShape(
   if (platform == "tpu") shape = WithTpuPool(shape);
   if (options.pool_head_dim.has_value()) {
     shape.pool_head_dim = *options.pool_head_dim;
+    shape.pool_head_rows = 1;
   }
   if (options.pool_kv_heads.has_value()) {
     shape.pool_kv_heads = *options.pool_kv_heads;

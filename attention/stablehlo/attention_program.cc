@@ -59,10 +59,9 @@ void AttentionProgram::DeclareArguments() {
     k_ = b_.Argument("k", {type, kv_dims});
     v_ = b_.Argument("v", {type, kv_dims});
   }
-  const TensorType pool = {
-      shape_.declared_kv_type(),
-      {shape_.total_num_pages, shape_.page_size, shape_.pool_combined_heads(),
-       shape_.pool_head_dim}};
+  const TensorType pool = {shape_.declared_kv_type(),
+                           {shape_.total_num_pages, shape_.page_size,
+                            shape_.pool_slot_rows(), shape_.pool_row_width()}};
   kv_pages_ = shape_.writes_kv ? b_.Argument("kv_pages", pool, 1)
                                : b_.Argument("kv_pages", pool);
   const auto argument = [this](const char* name, const Dims& dims) {

@@ -25,8 +25,8 @@ namespace tidewheel {
 // Arguments (q, [k, v,] kv_pages, kv_lens, page_indices, cu_q_lens, num_seqs):
 //   q             [num_tokens, num_q_heads, head_dim]
 //   k, v          [num_tokens, num_kv_heads, head_dim], if it writes
-//   kv_pages      [total_num_pages, page_size, pool_combined_heads,
-//                 pool_head_dim], K0 V0 K1 V1 ...; donated if it writes
+//   kv_pages      [total_num_pages, page_size, pool_slot_rows,
+//                 pool_row_width], K0 V0 K1 V1 ...; donated if it writes
 //   kv_lens       i32[max_num_seqs]
 //   page_indices  i32[max_num_seqs, pages_per_seq]
 //   cu_q_lens     i32[max_num_seqs + 1]

@@ -25,12 +25,7 @@ constexpr int64_t kGatheredBytes = int64_t{4} << 20;
 constexpr int64_t kTileQueries = 2048;
 
 constexpr int64_t kTpuLanes = 128;
-// K and V of so many heads are the 8 rows of a tile.
-constexpr int64_t kTpuKvHeads = 4;
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
+constexpr int64_t kTpuTileRows = 8;
 
 // Of K and V of one row's block.
 int64_t BlockElements(const AttentionProgramShape& shape) {
@@ -66,6 +61,12 @@ absl::Status CheckSizes(const AttentionProgramShape& shape) {
   if (shape.pool_head_dim < shape.head_dim) {
     return Invalid("pool_head_dim ", shape.pool_head_dim, " is below head_dim ",
                    shape.head_dim, "; give head_dim, or more to pad it");
+  }
+  if (shape.pool_head_rows < 0 ||
+      shape.pool_head_dim % std::max<int64_t>(shape.pool_head_rows, 1) != 0) {
+    return Invalid("pool_head_rows ", shape.pool_head_rows,
+                   " does not divide pool_head_dim ", shape.pool_head_dim,
+                   "; give a divisor of it, or 0 for one row a head");
   }
   if (shape.pool_combined_heads() < 2 * shape.num_kv_heads) {
     return Invalid("pool_kv_heads ", shape.pool_kv_heads,
@@ -141,13 +142,18 @@ absl::Status CheckAttentionShape(const AttentionProgramShape& shape) {
 }
 
 AttentionProgramShape WithTpuPool(AttentionProgramShape shape) {
-  shape.pool_head_dim = RoundUp(shape.head_dim, kTpuLanes);
-  shape.pool_kv_heads = shape.num_kv_heads;
-  if (shape.num_kv_heads > 2) {
-    shape.pool_kv_heads = RoundUp(shape.num_kv_heads, kTpuKvHeads);
-  } else if (SizeOfScalar(shape.kv_type) == 1) {
-    shape.pool_kv_heads = 2;
-  }
+  shape.pool_head_rows =
+      std::max<int64_t>((shape.head_dim + kTpuLanes - 1) / kTpuLanes, 1);
+  shape.pool_head_dim = shape.pool_head_rows * kTpuLanes;
+  shape.pool_kv_heads = std::max<int64_t>(shape.num_kv_heads, 1);
+  const int64_t fewest_rows = SizeOfScalar(shape.kv_type) == 1 ? 4 : 2;
+  const auto is_tiled = [&shape, fewest_rows] {
+    const int64_t rows = shape.pool_slot_rows();
+    return rows % kTpuTileRows == 0 ||
+           (rows >= fewest_rows && (rows == 2 || rows == 4));
+  };
+  // Eight heads are whole tiles whatever a head takes, so this ends.
+  while (!is_tiled()) ++shape.pool_kv_heads;
   return shape;
 }
 
@@ -179,7 +185,7 @@ int64_t AttentionTempBound(const AttentionProgramShape& given) {
     // Logits and weights, and what they are selected with.
     const int64_t scores = query_heads * shape.block_tokens() * 3 * 4;
     // The queries, the weighted values before and after a block, the output.
-    const int64_t values = query_heads * shape.head_dim * 5 * 4;
+    const int64_t values = query_heads * shape.pool_head_dim * 5 * 4;
     return block + scores + values;
   };
   int64_t tile = tile_bytes(shape.row_tile, 1);
@@ -189,7 +195,7 @@ int64_t AttentionTempBound(const AttentionProgramShape& given) {
   // Queries and output as float32, k and v as they are and as stored.
   const int64_t tokens =
       shape.num_tokens *
-      (2 * 4 * shape.num_q_heads * shape.head_dim +
+      (2 * 4 * shape.num_q_heads * shape.pool_head_dim +
        2 * 4 * shape.pool_combined_heads() * shape.pool_head_dim);
   const int64_t placing = 4 * shape.num_tokens * (shape.max_num_seqs + 16);
   return tile + tokens + placing + (int64_t{1} << 20);

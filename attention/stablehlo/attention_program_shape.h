@@ -10,6 +10,7 @@
 #ifndef TIDEWHEEL_ATTENTION_STABLEHLO_ATTENTION_PROGRAM_SHAPE_H_
 #define TIDEWHEEL_ATTENTION_STABLEHLO_ATTENTION_PROGRAM_SHAPE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -45,6 +46,9 @@ struct AttentionProgramShape {
   // never read. WithTpuPool says what TPUs want.
   int64_t pool_head_dim = 0;
   int64_t pool_kv_heads = 0;
+  // Rows that a head takes in the pool's declared shape; 0 is 1. The bytes are
+  // the same, but not the tiles of a TPU.
+  int64_t pool_head_rows = 0;
   int64_t page_size = 0;  // tokens
   int64_t total_num_pages = 0;
   int64_t max_num_seqs = 0;
@@ -75,6 +79,13 @@ struct AttentionProgramShape {
   int64_t pool_combined_heads() const {
     return 2 * (pool_kv_heads == 0 ? num_kv_heads : pool_kv_heads);
   }
+  // Rows of a token's slot in the pool, and their width.
+  int64_t pool_slot_rows() const {
+    return pool_combined_heads() * std::max<int64_t>(pool_head_rows, 1);
+  }
+  int64_t pool_row_width() const {
+    return pool_head_dim / std::max<int64_t>(pool_head_rows, 1);
+  }
   int64_t pool_bytes() const {
     return total_num_pages * page_size * pool_combined_heads() * pool_head_dim *
            static_cast<int64_t>(SizeOfScalar(kv_type));
@@ -91,9 +102,9 @@ struct AttentionProgramShape {
 // refuses.
 absl::Status CheckAttentionShape(const AttentionProgramShape& shape);
 
-// `shape` with the narrowest pool that TPU compilers leave in place: heads of
-// whole vectors of 128 lanes, and rows of whole tiles a token, that is, 2, 4 or
-// a multiple of 8 combined heads, of 8-bit types at least 4. Any other pool is
+// `shape` with the narrowest pool that TPU compilers leave in place: rows of
+// one vector of 128 lanes, and whole tiles of them a token, that is, 2, 4 or a
+// multiple of 8 rows, of 8-bit types at least 4. Any other pool is
 // copied or converted as a whole in each launch
 // (tests/attention/stablehlo/attention_memory_test.cc).
 AttentionProgramShape WithTpuPool(AttentionProgramShape shape);
@@ -102,13 +113,13 @@ AttentionProgramShape WithTpuPool(AttentionProgramShape shape);
 AttentionProgramShape WithChosenTiles(AttentionProgramShape shape);
 
 // Upper bound of the temporary memory that a compiler plans for the program,
-// in bytes. With Hq, C, D, PD, T, S for num_q_heads, pool_combined_heads,
-// head_dim, pool_head_dim, num_tokens, max_num_seqs, and L tokens of a block:
+// in bytes. With Hq, C, PD, T, S for num_q_heads, pool_combined_heads,
+// pool_head_dim, num_tokens, max_num_seqs, and L tokens of a block:
 //   tile(R, Q) = R * L * C * PD * (bytes of kv_type + 4)
-//                + R * Q * Hq * (12 * L + 20 * D)
+//                + R * Q * Hq * (12 * L + 20 * PD)
 //   bound = tile(row_tile, 1), or in the prefill form the larger of that and
 //           tile(1, query_tile)
-//           + T * (8 * Hq * D + 8 * C * PD) + 4 * T * (S + 16) + 1 MiB
+//           + T * (8 * Hq * PD + 8 * C * PD) + 4 * T * (S + 16) + 1 MiB
 // tests/attention/stablehlo/attention_memory_test.cc compares it with what
 // compilers say.
 // REQUIRES: CheckAttentionShape is ok.

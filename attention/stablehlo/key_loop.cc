@@ -51,6 +51,7 @@ class KeyLoop {
   }
 
   void FindSpans();
+  Value GatherPages(const Value& ids);
   Block GatherBlock(const Value& block);
   Value Dequantised(const Value& stored, std::optional<float> scale);
   Value Logits(const Block& block);
@@ -116,6 +117,36 @@ Value KeyLoop::Dequantised(const Value& stored, std::optional<float> scale) {
   return b_.ReducePrecision(product, 8, 7);
 }
 
+// The pages of i32[num_rows, n], in their order, as the pool stores them.
+Value KeyLoop::GatherPages(const Value& ids) {
+  // TPU compilers copy the pool to gather slices of more elements.
+  constexpr int64_t kLargestSlice = int64_t{1} << 18;
+  const int64_t slot_elements =
+      shape_.pool_slot_rows() * shape_.pool_row_width();
+  int64_t parts = 1;  // of a page
+  while (shape_.page_size / parts * slot_elements > kLargestSlice &&
+         shape_.page_size % (2 * parts) == 0) {
+    parts *= 2;
+  }
+  // With fewer than 8 rows a slot they store gathered pages of four dimensions
+  // in other tiles than the pool's, and copy the pool to have them; of three
+  // they do not.
+  const Dims slice = {1, shape_.page_size / parts * shape_.pool_slot_rows(),
+                      shape_.pool_row_width()};
+  const Value pool = b_.Reshape(
+      kv_pages_, {shape_.total_num_pages * parts, slice[1], slice[2]});
+  const int64_t num_slices = ids.dim(1) * parts;
+  Value slices = ids;
+  if (parts > 1) {
+    const Dims dims = {num_rows_, ids.dim(1), parts};
+    const Value first =
+        b_.Broadcast(b_.Mul(ids, b_.Int32(parts)), dims, {0, 1});
+    slices = b_.Add(first, b_.Iota(dims, 2));
+  }
+  return b_.Gather(pool, b_.Reshape(slices, {num_rows_, num_slices, 1}), slice,
+                   1);
+}
+
 KeyLoop::Block KeyLoop::GatherBlock(const Value& block) {
   const int64_t pages = shape_.kv_block_pages;
   const int64_t tokens = shape_.block_tokens();
@@ -127,16 +158,8 @@ KeyLoop::Block KeyLoop::GatherBlock(const Value& block) {
   const Value corner = b_.Concatenate(
       {b_.Reshape(tile_.row, column), b_.Fill(entry, column)}, 1);
   const Value ids = b_.Gather(page_indices_, corner, {1, pages}, 1);
-  // With fewer than 8 combined heads TPU compilers store gathered pages of
-  // four dimensions in other tiles than the pool's, and copy the pool to have
-  // them; of three they do not.
+  const Value got = GatherPages(ids);
   const int64_t pool_heads = shape_.pool_combined_heads() / 2;
-  const Dims page = {1, shape_.page_size * 2 * pool_heads,
-                     shape_.pool_head_dim};
-  const Value pool =
-      b_.Reshape(kv_pages_, {shape_.total_num_pages, page[1], page[2]});
-  const Value got =
-      b_.Gather(pool, b_.Reshape(ids, {num_rows_, pages, 1}), page, 1);
   const Value split =
       b_.Reshape(got, {num_rows_, tokens, pool_heads, 2, shape_.pool_head_dim});
   const auto take = [&](int64_t which) {

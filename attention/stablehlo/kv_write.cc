@@ -58,8 +58,10 @@ Value EmitKvWrite(ProgramBuilder& b, const AttentionProgramShape& shape,
   rows = b.Reshape(rows, {num_tokens, 2 * shape.num_kv_heads, shape.head_dim});
   rows = b.PadWithZeros(rows, 2, shape.pool_head_dim);
   rows = b.PadWithZeros(rows, 1, shape.pool_combined_heads());
-  const Dims slots = {num_slots, shape.pool_combined_heads(),
-                      shape.pool_head_dim};
+  rows = b.Reshape(
+      rows, {num_tokens, shape.pool_slot_rows(), shape.pool_row_width()});
+  const Dims slots = {num_slots, shape.pool_slot_rows(),
+                      shape.pool_row_width()};
   const Value written = b.Scatter(b.Reshape(kv_pages, slots), slot, rows);
   return b.Reshape(written, kv_pages.type.dims);
 }

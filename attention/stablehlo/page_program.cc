@@ -14,6 +14,10 @@ namespace {
 
 using Direction = ProgramBuilder::Direction;
 
+int64_t HeadRows(const PagePoolShape& pool) {
+  return std::max<int64_t>(pool.pool_head_rows, 1);
+}
+
 int64_t PoolKvHeads(const PagePoolShape& pool) {
   return pool.pool_kv_heads == 0 ? pool.num_kv_heads : pool.pool_kv_heads;
 }
@@ -86,12 +90,15 @@ Value CopyPage(ProgramBuilder& b, const PagePoolShape& pool,
 
 TensorType PagePoolShape::type() const {
   return {pool_as_bits ? BitsTypeOf(kv_type) : ElementTypeOf(kv_type),
-          {total_num_pages, page_size, 2 * PoolKvHeads(*this), pool_head_dim}};
+          {total_num_pages, page_size, 2 * PoolKvHeads(*this) * HeadRows(*this),
+           pool_head_dim / HeadRows(*this)}};
 }
 
 TensorType PagePoolShape::pages_type(int64_t num_ids) const {
-  return {type().element,
-          {num_ids, page_size, 2 * num_kv_heads, pool_head_dim}};
+  TensorType pages = type();
+  pages.dims[0] = num_ids;
+  pages.dims[2] = 2 * num_kv_heads * HeadRows(*this);
+  return pages;
 }
 
 absl::StatusOr<Program> EmitCopyPages(const PagePoolShape& pool,
@@ -141,7 +148,7 @@ absl::StatusOr<Program> EmitScatterPages(const PagePoolShape& pool,
   const Value kv_pages = b.Argument("kv_pages", pool.type(), 0);
   const Value ids = b.Argument("ids", IdsType(num_ids));
   const Value pages = b.Argument("pages", pool.pages_type(num_ids));
-  const Value wide = b.PadWithZeros(pages, 2, 2 * PoolKvHeads(pool));
+  const Value wide = b.PadWithZeros(pages, 2, pool.type().dims[2]);
   return b.Finish("scatter_pages", {b.Scatter(kv_pages, ids, wide)});
 }
 

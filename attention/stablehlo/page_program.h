@@ -16,7 +16,8 @@
 
 namespace tidewheel {
 
-// [total_num_pages, page_size, 2 * pool_kv_heads, pool_head_dim].
+// [total_num_pages, page_size, pool_slot_rows, pool_row_width], as in
+// AttentionProgramShape.
 struct PagePoolShape {
   ScalarType kv_type = ScalarType::kFloat32;
   int64_t total_num_pages = 0;
@@ -26,11 +27,12 @@ struct PagePoolShape {
   // As in AttentionProgramShape: 0 for num_kv_heads, more for padding, which
   // leaves the device as little as it comes to it.
   int64_t pool_kv_heads = 0;
+  int64_t pool_head_rows = 0;
   // As in AttentionProgramShape.
   bool pool_as_bits = false;
 
   TensorType type() const;
-  // [num_ids, page_size, 2 * num_kv_heads, pool_head_dim].
+  // [num_ids, page_size, rows of 2 * num_kv_heads heads, pool_row_width].
   TensorType pages_type(int64_t num_ids) const;
 };
 

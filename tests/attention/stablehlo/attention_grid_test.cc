@@ -43,6 +43,18 @@ struct GridPoint {
 };
 
 const GridPoint kGrid[] = {
+    // Gathered in parts.
+    {"large pages",
+     kF32,
+     kBf16,
+     kF32,
+     2,
+     2,
+     1024,
+     0,
+     128,
+     2,
+     {.sm_scale = 0.03f}},
     {"plain", kF32, kF32, kF32, 4, 2, 8, 0, 4, 8, {.sm_scale = 0.35f}},
     {"window",
      kBf16,
@@ -259,7 +271,8 @@ TEST_P(AttentionGridTest, BothFormsAgreeWithTheReference) {
                                      .kv_block_pages = index % 2 == 0 ? 3 : 100,
                                      .row_tile = index % 2 == 0 ? 100 : 5,
                                      .head_padding = point.head_padding,
-                                     .kv_head_padding = kv_head_padding});
+                                     .kv_head_padding = kv_head_padding,
+                                     .head_rows = 2});
   StablehloAttention prefill(client, {.form = AttentionForm::kPrefill,
                                       .kv_block_pages = 2,
                                       .row_tile = 4,

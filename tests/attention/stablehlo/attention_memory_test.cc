@@ -1,6 +1,7 @@
 // What compilers say of the emitted programs' memory: CPU plugins, and libtpu
 // without a TPU.
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -195,6 +196,31 @@ TEST_P(TpuKvHeadsTest, Bfloat16PoolStaysInPlace) {
   ExpectAllStayInPlace(kBf16);
 }
 TEST_P(TpuKvHeadsTest, Float8PoolStaysInPlace) { ExpectAllStayInPlace(kE4m3); }
+
+// Wide heads are rows of 128, and large pages are gathered in parts.
+TEST_P(TpuKvHeadsTest, WideHeadsAndLargePagesStayInPlace) {
+  TIDEWHEEL_REQUIRE_LIBTPU(libtpu);
+  const auto topology = Topology(libtpu);
+  ASSERT_NE(topology, nullptr);
+  for (const auto& [kv_heads, head_dim, page_size] :
+       {std::array{1, 256, 16}, std::array{2, 256, 16}, std::array{3, 256, 16},
+        std::array{16, 256, 64}, std::array{16, 128, 128}}) {
+    SCOPED_TRACE(absl::StrCat(kv_heads, " x ", head_dim));
+    AttentionProgramShape shape =
+        Shape(AttentionForm::kDecode, kBf16, kBf16, 16);
+    shape.num_q_heads = shape.num_kv_heads = kv_heads;
+    shape.head_dim = head_dim;
+    shape.page_size = page_size;
+    shape.total_num_pages = 32768 * 16 / page_size;
+    shape = WithTpuPool(shape);
+    const auto compiled = topology->Compile(EmitAttention(shape)->text);
+    ASSERT_THAT(compiled, IsOk());
+    const auto stats = (*compiled)->MemoryStats();
+    ASSERT_THAT(stats, IsOk());
+    EXPECT_EQ(stats->alias_bytes, shape.pool_bytes());
+    EXPECT_LT(stats->temp_bytes, shape.pool_bytes() / 16);
+  }
+}
 
 // What WithTpuPool pads for: should a compiler no longer need it, this fails.
 TEST_P(TpuKvHeadsTest, APoolOfThreeKvHeadsIsCopied) {

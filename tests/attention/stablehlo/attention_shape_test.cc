@@ -41,6 +41,8 @@ TEST(AttentionShapeTest, WhatDoesNotFitIsNamed) {
        "pool_head_dim 7 is below head_dim 8"},
       {[](auto& s) { s.pool_kv_heads = 1; },
        "pool_kv_heads 1 is below num_kv_heads 2"},
+      {[](auto& s) { s.pool_head_rows = 3; },
+       "pool_head_rows 3 does not divide pool_head_dim 8"},
       {[](auto& s) { s.row_tile = -1; }, "row_tile -1 is below 0"},
       {[](auto& s) { s.total_num_pages = 1 << 29; },
        "total_num_pages 536870912 times page_size 4 exceeds 2147483647"},
@@ -136,8 +138,14 @@ TEST(AttentionShapeTest, ATpusPoolHasWholeTilesAndNoMore) {
     EXPECT_EQ(pool_kv_heads(type, 8), 8);
     EXPECT_EQ(pool_kv_heads(type, 10), 12);
   }
+  // Two rows a head, so that 6 of them are 24 rows.
   shape.head_dim = 129;
   EXPECT_EQ(WithTpuPool(shape).pool_head_dim, 256);
+  EXPECT_EQ(WithTpuPool(shape).pool_row_width(), 128);
+  EXPECT_EQ(pool_kv_heads(ScalarType::kBfloat16, 1), 1);
+  EXPECT_EQ(pool_kv_heads(ScalarType::kInt8, 1), 1);
+  EXPECT_EQ(pool_kv_heads(ScalarType::kBfloat16, 3), 4);
+  EXPECT_EQ(pool_kv_heads(ScalarType::kBfloat16, 6), 6);
 }
 
 TEST(AttentionShapeTest, SignatureNamesWhatIsDonated) {

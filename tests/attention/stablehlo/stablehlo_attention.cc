@@ -61,6 +61,7 @@ AttentionProgramShape StablehloAttention::ShapeOf(
   shape.head_dim = q.head_dim;
   shape.pool_head_dim = q.head_dim + options_.head_padding;
   shape.pool_kv_heads = shape.num_kv_heads + options_.kv_head_padding;
+  shape.pool_head_rows = options_.head_rows;
   shape.page_size = batch.page_size;
   shape.total_num_pages = batch.total_num_pages;
   shape.max_num_seqs = batch.max_num_seqs;

@@ -25,9 +25,10 @@ class StablehloAttention : public AttentionBackend {
     int64_t row_tile = 0;
     int64_t query_tile = 0;
     // What pool_head_dim is above head_dim, and pool_kv_heads above
-    // num_kv_heads. Filled with NaN.
+    // num_kv_heads. Filled with NaN. And pool_head_rows.
     int64_t head_padding = 0;
     int64_t kv_head_padding = 0;
+    int64_t head_rows = 0;
     bool pool_as_bits = true;
   };
 
