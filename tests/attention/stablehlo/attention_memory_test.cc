@@ -241,17 +241,18 @@ TEST_P(TpuKvHeadsTest, PageProgramsOfAPaddedPoolDoNotCopyIt) {
   const auto topology = Topology(libtpu);
   ASSERT_NE(topology, nullptr);
   for (const ScalarType type : {kBf16, kE4m3}) {
-    for (const int64_t kv_heads : {1, 3}) {
+    for (const int64_t kv_heads : {1, 3, 16}) {
       AttentionProgramShape shape =
           Shape(AttentionForm::kDecode, kBf16, type, 16);
       shape.num_kv_heads = kv_heads;
       shape = WithTpuPool(shape);
       const PagePoolShape pool = {.kv_type = type,
-                                  .total_num_pages = 16384,
-                                  .page_size = 16,
+                                  .total_num_pages = 4096,
+                                  .page_size = kv_heads == 16 ? 128 : 16,
                                   .num_kv_heads = kv_heads,
                                   .pool_head_dim = 128,
-                                  .pool_kv_heads = shape.pool_kv_heads};
+                                  .pool_kv_heads = shape.pool_kv_heads,
+                                  .pool_head_rows = shape.pool_head_rows};
       for (const auto& program :
            {EmitCopyPages(pool, 8), EmitGatherPages(pool, 8),
             EmitScatterPages(pool, 8)}) {
