@@ -26,7 +26,10 @@ MAX_README_LINES = 40
 AIM_LINES = {'.h': 150, '.cc': 400}
 MAX_LINES = {'.h': 250, '.cc': 600}
 EMPTY_WORDS = 'Manager|Helper|Util|Utils|Impl|Info|Data'
-EXECUTABLES = ['tools/dev', 'tools/lint', '.ci/run', 'tests/install_test/run']
+EXECUTABLES = [
+    'tools/dev', 'tools/lint', '.ci/run', 'tests/install_test/run',
+    'tests/tools/report/trace_processor_bridge.js'
+]
 # Inputs of tests may be ugly on purpose: CRLF, tabs, no final newline.
 RAW_FOLDERS = ('tests/data/',)
 # Put together here so that this file does not break the rules it holds.
