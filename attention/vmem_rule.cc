@@ -56,23 +56,30 @@ Block MakeBlock(const KernelShape& shape) {
 }
 
 // Whether XLA pads the query heads to tiles in a copy of the whole array, and
-// keeps that copy in vector memory: then a kernel that is compiled alone
-// reads it in place, without windows. Seen on v5e and v6e, where 4 MiB copies
-// of queries and of outputs were kept and 8 MiB only one of the two; never on
-// v4, v5p and v7x, whose vector memory is smaller.
-bool QueriesAreInVmem(TpuGeneration generation, const KernelShape& shape,
-                      int64_t q_bytes) {
-  constexpr int64_t kLargestKept = int64_t{4} << 20;
-  if (shape.scope != ProgramScope::kKernelAlone) return false;
+// may keep that copy in vector memory, where a kernel reads it in place, without
+// windows. Seen on v5e and v6e only; the others' vector memory is smaller. With
+// the KV write in front it was seen once, on v5e.
+bool QueriesMayBeInVmem(TpuGeneration generation, const KernelShape& shape) {
   if (generation != TpuGeneration::kV5e && generation != TpuGeneration::kV6e) {
     return false;
   }
   const int64_t packing = QueryPacking(shape.q_dtype);
   const int64_t padded = PadRows(std::max<int64_t>(shape.num_q_heads, packing));
-  const bool is_padded = padded != shape.num_q_heads;
+  return padded != shape.num_q_heads;
+}
+
+// Whether it surely does: in a kernel that is compiled alone 4 MiB copies of
+// queries and of outputs were kept, and of 8 MiB only one of the two.
+bool QueriesAreInVmem(TpuGeneration generation, const KernelShape& shape,
+                      int64_t q_bytes) {
+  constexpr int64_t kLargestKept = int64_t{4} << 20;
+  if (shape.scope != ProgramScope::kKernelAlone) return false;
+  if (!QueriesMayBeInVmem(generation, shape)) return false;
+  const int64_t packing = QueryPacking(shape.q_dtype);
+  const int64_t padded = PadRows(std::max<int64_t>(shape.num_q_heads, packing));
   const int64_t copy_bytes = shape.max_num_batched_tokens * padded *
                              RoundUp(shape.head_dim, kLanes) * q_bytes;
-  return is_padded && copy_bytes <= kLargestKept;
+  return copy_bytes <= kLargestKept;
 }
 
 int64_t WindowsBytes(TpuGeneration generation, const KernelShape& shape,
@@ -217,6 +224,8 @@ VmemNeed ComputeVmemNeed(TpuGeneration generation, const KernelShape& shape) {
   need.kv_buffers_bytes = 2 * block.tokens * 2 * block.kv_heads *
                           block.head_dim * KvDtypeBytes(shape.kv_dtype);
   need.windows_bytes = WindowsBytes(generation, shape, block);
+  need.least_windows_bytes =
+      QueriesMayBeInVmem(generation, shape) ? 0 : need.windows_bytes;
   // Maximum and sum have 128 equal lanes whatever head_dim is.
   need.scratch_bytes =
       2 * block.kv_heads * RoundUp(block.rows, kSublanes) * kLanes * kF32Bytes +

@@ -33,6 +33,7 @@ struct VmemNeed {
   // Two blocks of queries and two of outputs, or one each if the grid has one
   // step. 0 where a kernel that is compiled alone has them in vector memory.
   int64_t windows_bytes = 0;
+  int64_t least_windows_bytes = 0;
   // Running maximum and sum of each query row, 128 lanes wide, and the
   // accumulator; all f32.
   int64_t scratch_bytes = 0;
@@ -44,7 +45,10 @@ struct VmemNeed {
 
   // What it needs at most, and at least.
   int64_t total_bytes() const { return declared_bytes() + spill_bytes; }
-  int64_t least_bytes() const { return declared_bytes() + least_spill_bytes; }
+  int64_t least_bytes() const {
+    return declared_bytes() - windows_bytes + least_windows_bytes +
+           least_spill_bytes;
+  }
   int64_t declared_bytes() const {
     return kv_buffers_bytes + windows_bytes + scratch_bytes + internal_bytes;
   }
