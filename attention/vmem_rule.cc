@@ -56,9 +56,9 @@ Block MakeBlock(const KernelShape& shape) {
 }
 
 // Whether XLA pads the query heads to tiles in a copy of the whole array, and
-// may keep that copy in vector memory, where a kernel reads it in place, without
-// windows. Seen on v5e and v6e only; the others' vector memory is smaller. With
-// the KV write in front it was seen once, on v5e.
+// may keep that copy in vector memory, where a kernel reads it in place,
+// without windows. Seen on v5e and v6e only; the others' vector memory is
+// smaller. With the KV write in front it was seen once, on v5e.
 bool QueriesMayBeInVmem(TpuGeneration generation, const KernelShape& shape) {
   if (generation != TpuGeneration::kV5e && generation != TpuGeneration::kV6e) {
     return false;
