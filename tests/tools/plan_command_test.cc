@@ -1,8 +1,6 @@
 #include "tools/plan_command.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "allocator/page_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/tools/run_command.h"
 #include "tools/server_plan.h"
 
 namespace tidewheel {
@@ -21,40 +20,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadAll(std::FILE* file) {
-  std::string text;
-  std::rewind(file);
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
-// Runs `tidewheel plan` with arguments separated by spaces.
 Outcome Plan(absl::string_view arguments) {
-  CommandContext context{.out = std::tmpfile(), .err = std::tmpfile()};
-  CLI::App app("test");
-  AddPlanCommand(app, context);
-  std::vector<std::string> words = {"tidewheel", "plan"};
-  for (absl::string_view word :
-       absl::StrSplit(arguments, ' ', absl::SkipEmpty())) {
-    words.emplace_back(word);
-  }
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  app.parse(static_cast<int>(argv.size()), argv.data());
-  Outcome outcome;
-  outcome.exit_code = context.exit_code;
-  outcome.out = ReadAll(context.out);
-  outcome.err = ReadAll(context.err);
-  return outcome;
+  return RunTidewheel(absl::StrCat("plan ", arguments));
 }
 
 nlohmann::json PlanJson(absl::string_view arguments) {

@@ -1,9 +1,5 @@
 #include "tools/tune_command.h"
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/temporary_folder.h"
+#include "tests/tools/run_command.h"
 
 namespace tidewheel {
 namespace {
@@ -23,45 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadAll(std::FILE* file) {
-  std::string text;
-  std::rewind(file);
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
-// Runs `tidewheel tune` with arguments separated by spaces.
 Outcome Tune(absl::string_view arguments) {
-  CommandContext context{.out = std::tmpfile(), .err = std::tmpfile()};
-  CLI::App app("test");
-  AddTuneCommand(app, context);
-  std::vector<std::string> words = {"tidewheel", "tune"};
-  for (absl::string_view word :
-       absl::StrSplit(arguments, ' ', absl::SkipEmpty())) {
-    words.emplace_back(word);
-  }
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  app.parse(static_cast<int>(argv.size()), argv.data());
-  Outcome outcome;
-  outcome.exit_code = context.exit_code;
-  outcome.out = ReadAll(context.out);
-  outcome.err = ReadAll(context.err);
-  return outcome;
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return RunTidewheel(absl::StrCat("tune ", arguments));
 }
 
 class TuneCommandTest : public testing::Test {

@@ -7,24 +7,20 @@
 
 #include <sys/wait.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/report/required_tool.h"
 #include "tests/tools/report/xml_outline.h"
+#include "tests/tools/run_command.h"
 #include "tools/simulate_command.h"
 
 namespace tidewheel {
@@ -44,40 +40,8 @@ constexpr absl::string_view kTight =
     "--max-num-batched-tokens 512 --num-pages 40 --watermark 0 "
     "--request-rate 50 ";
 
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadAll(std::FILE* file) {
-  std::string text;
-  std::rewind(file);
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
 Outcome Simulate(absl::string_view arguments) {
-  CommandContext context{.out = std::tmpfile(), .err = std::tmpfile()};
-  CLI::App app("test");
-  AddSimulateCommand(app, context);
-  std::vector<std::string> words = {"tidewheel", "simulate"};
-  for (absl::string_view word :
-       absl::StrSplit(arguments, ' ', absl::SkipEmpty())) {
-    words.emplace_back(word);
-  }
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  app.parse(static_cast<int>(argv.size()), argv.data());
-  return {context.exit_code, ReadAll(context.out), ReadAll(context.err)};
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return RunTidewheel(absl::StrCat("simulate ", arguments));
 }
 
 class SimulateFilesTest : public testing::Test {

@@ -1,10 +1,7 @@
 #include "tools/tune/tune_run.h"
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 #include "tests/temporary_folder.h"
+#include "tests/tools/run_command.h"
 #include "tests/tools/tune/tune_world.h"
 #include "tools/server_config_file.h"
 #include "tools/simulate_command.h"
@@ -28,48 +26,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadAll(std::FILE* file) {
-  std::string text;
-  std::rewind(file);
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
-// Runs `tidewheel` with arguments separated by spaces.
-Outcome Tidewheel(absl::string_view arguments) {
-  CommandContext context{.out = std::tmpfile(), .err = std::tmpfile()};
-  CLI::App app("test");
-  AddTuneCommand(app, context);
-  AddSimulateCommand(app, context);
-  std::vector<std::string> words = {"tidewheel"};
-  for (absl::string_view word :
-       absl::StrSplit(arguments, ' ', absl::SkipEmpty())) {
-    words.emplace_back(word);
-  }
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  app.parse(static_cast<int>(argv.size()), argv.data());
-  Outcome outcome;
-  outcome.exit_code = context.exit_code;
-  outcome.out = ReadAll(context.out);
-  outcome.err = ReadAll(context.err);
-  return outcome;
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 constexpr const char* kWorkload =
     " --num-prompts 150 --replications 2 --input-len 400 --output-len 60 "
@@ -94,7 +50,7 @@ class TuneRunTest : public testing::Test {
 };
 
 TEST_F(TuneRunTest, TheReportHasEverySectionInEightyColumns) {
-  const Outcome outcome = Tidewheel(absl::StrCat(
+  const Outcome outcome = RunTidewheel(absl::StrCat(
       "tune", kWorkload, "--space ", TempFile("space.json"), kPromise));
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, IsEmpty());
@@ -116,9 +72,9 @@ TEST_F(TuneRunTest, SimulateReadsWhatTuneRecommends) {
   const std::string config = TempFile("tidewheel.json");
   const std::string result = TempFile("result.json");
   ASSERT_EQ(
-      Tidewheel(absl::StrCat("tune --quiet --output ", config,
-                             " --save-result ", result, kWorkload, "--space ",
-                             TempFile("space.json"), kPromise))
+      RunTidewheel(absl::StrCat("tune --quiet --output ", config,
+                                " --save-result ", result, kWorkload,
+                                "--space ", TempFile("space.json"), kPromise))
           .exit_code,
       0);
   const nlohmann::json found = nlohmann::json::parse(ReadFile(result));
@@ -128,7 +84,7 @@ TEST_F(TuneRunTest, SimulateReadsWhatTuneRecommends) {
   // The same requests on the same server keep the promise there too: replay
   // the first seed with the recommended file.
   const std::string simulated = TempFile("simulated.json");
-  const Outcome outcome = Tidewheel(absl::StrCat(
+  const Outcome outcome = RunTidewheel(absl::StrCat(
       "simulate --config ", config,
       " --num-prompts 150 --input-len 400 --output-len 60 --range-ratio 0.5 "
       "--burstiness 1 --request-rate ",
@@ -143,17 +99,17 @@ TEST_F(TuneRunTest, SimulateReadsWhatTuneRecommends) {
   }
   // A flag beside the file wins.
   EXPECT_THAT(
-      Tidewheel(absl::StrCat("simulate --num-prompts 5 --max-num-seqs 3 "
-                             "--config ",
-                             config))
+      RunTidewheel(absl::StrCat("simulate --num-prompts 5 --max-num-seqs 3 "
+                                "--config ",
+                                config))
           .out,
       HasSubstr("3 sequences"));
 }
 
 TEST_F(TuneRunTest, AnUnattainablePromiseIsExitCodeOneWithTheResource) {
   const Outcome outcome =
-      Tidewheel(absl::StrCat("tune", kWorkload, "--space ",
-                             TempFile("space.json"), " --goodput tpot:3"));
+      RunTidewheel(absl::StrCat("tune", kWorkload, "--space ",
+                                TempFile("space.json"), " --goodput tpot:3"));
   EXPECT_EQ(outcome.exit_code, kExitPromiseNotKept);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("The promise can not be kept"),
                                  HasSubstr("memory bandwidth")));
@@ -215,7 +171,7 @@ class TuneBadInputTest : public testing::TestWithParam<BadInput> {};
 
 TEST_P(TuneBadInputTest, IsExitCodeTwoWithTheRemedy) {
   const Outcome outcome =
-      Tidewheel(absl::StrCat("tune ", GetParam().arguments));
+      RunTidewheel(absl::StrCat("tune ", GetParam().arguments));
   EXPECT_EQ(outcome.exit_code, kExitBadInput);
   EXPECT_THAT(outcome.err, HasSubstr(GetParam().message));
   EXPECT_THAT(outcome.out, Not(HasSubstr("Answer")));
@@ -244,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "cache-smaller-than-a-sequence"}));
 
 TEST_F(TuneRunTest, AKnobInFileAndFlagIsAContradiction) {
-  const Outcome outcome = Tidewheel(absl::StrCat(
+  const Outcome outcome = RunTidewheel(absl::StrCat(
       "tune --max-num-seqs 8 --space ", TempFile("space.json"), kPromise));
   EXPECT_EQ(outcome.exit_code, kExitBadInput);
   EXPECT_THAT(outcome.err, HasSubstr("both give max_num_seqs; keep one"));
@@ -253,7 +209,7 @@ TEST_F(TuneRunTest, AKnobInFileAndFlagIsAContradiction) {
 TEST_F(TuneRunTest, WritesAPageOfASearchAndOfACurve) {
   const std::string page = TempFile("page.html");
   const std::string shared = " --prefixes 3 --prefix-len 200 ";
-  const Outcome search = Tidewheel(absl::StrCat(
+  const Outcome search = RunTidewheel(absl::StrCat(
       "tune --quiet --page-size 32 --num-pages 300 --max-num-seqs 32 "
       "--max-num-batched-tokens 1024 --report ",
       page, shared, kWorkload, kPromise));
@@ -264,17 +220,17 @@ TEST_F(TuneRunTest, WritesAPageOfASearchAndOfACurve) {
         "Prefix hits by pool size", "How it was found", "</html>"}) {
     EXPECT_NE(found.find(part), std::string::npos) << part;
   }
-  EXPECT_EQ(Tidewheel(absl::StrCat("tune --curve --quiet --num-prompts 150 "
-                                   "--input-len 400 --output-len 60 "
-                                   "--report ",
-                                   page, shared))
+  EXPECT_EQ(RunTidewheel(absl::StrCat("tune --curve --quiet --num-prompts 150 "
+                                      "--input-len 400 --output-len 60 "
+                                      "--report ",
+                                      page, shared))
                 .exit_code,
             0);
   EXPECT_THAT(ReadFile(page), HasSubstr("Prefix hits of"));
 }
 
 TEST_F(TuneRunTest, AReportThatCanNotBeWrittenIsAnErrorBeforeTheSearch) {
-  const Outcome outcome = Tidewheel(
+  const Outcome outcome = RunTidewheel(
       absl::StrCat("tune --quiet --report ",
                    TempFile("no_such_folder/page.html"), kWorkload, kPromise));
   EXPECT_EQ(outcome.exit_code, kExitBadInput);
@@ -284,7 +240,7 @@ TEST_F(TuneRunTest, AReportThatCanNotBeWrittenIsAnErrorBeforeTheSearch) {
 
 TEST_F(TuneRunTest, AGivenFlagIsAPinnedKnobOfTheDefaultSpace) {
   const std::string result = TempFile("result.json");
-  const Outcome outcome = Tidewheel(absl::StrCat(
+  const Outcome outcome = RunTidewheel(absl::StrCat(
       "tune --quiet --max-num-seqs 24 --page-size 32 --max-num-batched-tokens "
       "512 --save-result ",
       result, kWorkload, kPromise));
