@@ -239,11 +239,10 @@ GOOD = {
     'tests/page_test.cc': '#include "tools/report.h"\n// see a/root/b\n',
     'tests/data/ugly.csv': 'a\tb \r\nend',
     'tests/install_test/README.md': 'A consumer.\n',
-    'tests/install_test/run': '',
+    'tests/tools/README.md': 'Tools\n',
+    'tests/tools/report/README.md': 'Reports\n',
     'tools/README.md': 'Tools\n',
-    'tools/dev': '',
-    'tools/lint': '',
-    '.ci/run': '',
+    **dict.fromkeys(EXECUTABLES, ''),
 }
 LONG = '//' + ' x' * 40
 # Rule, the file that breaks it, its text (None: the file is absent), the line.
