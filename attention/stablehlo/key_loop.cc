@@ -50,7 +50,8 @@ class KeyLoop {
                                                  : Precision::kHigh;
   }
 
-  void FindSpans();
+  void FindKeys();
+  void FindBlocks();
   Value GatherPages(const Value& ids);
   Block GatherBlock(const Value& block);
   Value Dequantised(const Value& stored, std::optional<float> scale);
@@ -81,8 +82,8 @@ ElementType KeyLoop::DotType() const {
   return q_fits && k_fits ? ElementType::kBfloat16 : ElementType::kFloat32;
 }
 
-// Which keys each query reads, and from that the blocks that any query needs.
-void KeyLoop::FindSpans() {
+// Which keys each query reads.
+void KeyLoop::FindKeys() {
   const Dims dims = tile_.position.type.dims;
   const Value next = b_.Add(tile_.position, b_.Int32(1));
   Value end = next;
@@ -95,7 +96,10 @@ void KeyLoop::FindSpans() {
   }
   end_key_ = b_.Select(tile_.is_live, end, b_.Int32(0));
   first_key_ = b_.Select(tile_.is_live, first, b_.Int32(INT32_MAX));
+}
 
+// The blocks that any query needs.
+void KeyLoop::FindBlocks() {
   const Value block_tokens = b_.Int32(shape_.block_tokens());
   begin_block_ = b_.Div(b_.Reduce("minimum", first_key_, {0, 1}), block_tokens);
   // Of the last key, since the end may be the largest int32.
@@ -272,16 +276,25 @@ Value KeyLoop::Emit() {
       b_.Reshape(tile_.q, {num_rows_, num_queries_, shape_.num_kv_heads,
                            shape_.group_size(), shape_.head_dim}),
       DotType());
-  FindSpans();
+  FindKeys();
   const Value zero = b_.Float32(0);
   const Dims value_dims = WithLast(state_dims_, shape_.head_dim);
-  const Values state = b_.While(
-      {begin_block_, b_.Fill(b_.Float32(-HUGE_VALF), state_dims_),
-       b_.Fill(zero, state_dims_), b_.Fill(zero, value_dims)},
-      [this](const Values& s) {
-        return b_.Compare(Direction::kLt, s[0], end_block_);
-      },
-      [this](const Values& s) { return Fold(s); });
+  Values state = {b_.Int32(0), b_.Fill(b_.Float32(-HUGE_VALF), state_dims_),
+                  b_.Fill(zero, state_dims_), b_.Fill(zero, value_dims)};
+  if (shape_.pages_per_seq == shape_.kv_block_pages) {
+    // A TPU compiler takes the gather out of a loop of one block, and then
+    // carries a converted copy of the pool that nothing reads through it.
+    state = Fold(state);
+  } else {
+    FindBlocks();
+    state[0] = begin_block_;
+    state = b_.While(
+        state,
+        [this](const Values& s) {
+          return b_.Compare(Direction::kLt, s[0], end_block_);
+        },
+        [this](const Values& s) { return Fold(s); });
+  }
 
   const Value is_live = b_.Broadcast(tile_.is_live, value_dims, {0, 2});
   const Value sum = b_.Broadcast(state[2], value_dims, {0, 1, 2, 3});

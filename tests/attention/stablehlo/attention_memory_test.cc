@@ -10,6 +10,7 @@
 #include "attention/pjrt/libtpu_environment.h"
 #include "attention/pjrt/pjrt_topology.h"
 #include "attention/stablehlo/page_program.h"
+#include "attention/tpu_generation.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/attention/pjrt/pjrt_plugins.h"
@@ -62,6 +63,9 @@ std::vector<AttentionProgramShape> Shapes() {
   padded.pages_per_seq = 65536;
   padded.options.sliding_window = 1000;
   shapes.push_back(padded);
+  // One page a row, in a type that compilers would rather have narrower.
+  shapes.push_back(Shape(AttentionForm::kPrefill, kBf16, kF32, 256));
+  shapes.back().pages_per_seq = 1;
   return shapes;
 }
 
@@ -99,6 +103,7 @@ INSTANTIATE_TEST_SUITE_P(CpuPlugins, AttentionMemoryTest,
 
 TEST(AttentionBoundTest, BoundDoesNotDependOnTheContext) {
   for (AttentionProgramShape shape : Shapes()) {
+    shape.pages_per_seq *= 100;  // more than a block, if it was not before
     const int64_t bound = AttentionTempBound(shape);
     shape.pages_per_seq *= 100;
     EXPECT_EQ(AttentionTempBound(shape), bound);
@@ -161,9 +166,14 @@ TEST_P(TpuMemoryTest, PageProgramsDoNotCopyThePool) {
   }
 }
 
+std::string NameOf(const ::testing::TestParamInfo<TpuGeneration>& generation) {
+  return std::string(TpuGenerationName(generation.param));
+}
+
 INSTANTIATE_TEST_SUITE_P(Generations, TpuMemoryTest,
                          ::testing::Values(TpuGeneration::kV5e,
-                                           TpuGeneration::kV6e));
+                                           TpuGeneration::kV6e),
+                         NameOf);
 
 class TpuKvHeadsTest : public TpuMemoryTest {
  protected:
@@ -271,7 +281,8 @@ TEST_P(TpuKvHeadsTest, PageProgramsOfAPaddedPoolDoNotCopyIt) {
 
 INSTANTIATE_TEST_SUITE_P(Generations, TpuKvHeadsTest,
                          ::testing::Values(TpuGeneration::kV5e,
-                                           TpuGeneration::kV7x));
+                                           TpuGeneration::kV7x),
+                         NameOf);
 
 }  // namespace
 }  // namespace tidewheel
