@@ -59,11 +59,13 @@ buckets:
   the defaults of those that it leaves out.
 
 blocks:
-  Blocks that are left out are chosen by the rule that the backend uses, and
-  blocks that are given are checked by it: the script asks the tidewheel
-  command (--tidewheel). A configuration that the rule refuses is not exported,
-  unless --force is given; the compile then fails on the TPU, often after
-  minutes.
+  Blocks that are left out are chosen by the rule that the backend uses, within
+  the limit of vector memory; blocks that are given are checked by it: the
+  script asks the tidewheel command (--tidewheel). Where given blocks need more
+  than the generation's default and no --vmem-limit-bytes is given, the limit
+  is what they need, if the chip has it. A configuration that the rule refuses
+  is not exported, unless --force is given; the compile then fails on the TPU,
+  often after minutes.
 
 head_dim:
   q, k, v and out have head_dim numbers a head, at most 128. The pool always
@@ -116,7 +118,8 @@ def parse_arguments(arguments):
   options.add_argument("--v-scale", type=float, metavar="X",
                        help="factor of the pool's values")
   options.add_argument("--vmem-limit-bytes", type=int, metavar="N",
-                       help="vector memory (the generation's default)")
+                       help="vector memory (the generation's default, or "
+                       "what given blocks need)")
   limits = parser.add_argument_group("limits")
   limits.add_argument("--tidewheel", metavar="FILE",
                       help="the tidewheel command (default: of "
@@ -205,7 +208,7 @@ def settle_blocks(flags, configs):
         "build it (tools/dev simulate --help does) or name it with "
         "--tidewheel. To export unchecked, give all blocks and --force")
   limits = BlockLimits(tidewheel)
-  configs = limits.with_blocks(configs)
+  configs = limits.with_limits(limits.with_blocks(configs))
   refused = [f"  {config.name}: {refusal}" for config, refusal in
              zip(configs, limits.refusals(configs)) if refusal]
   if refused and not flags.force:

@@ -39,7 +39,7 @@ void Count(const CompileVerdict& row, SweepComparison& sweep) {
       verdict.ok ? sweep.fail_predicted_ok
                  : (row.ok ? sweep.ok_predicted_fail : sweep.other_class);
   list.push_back({row.line, NameWithLimit(row), actual, predicted, verdict.text,
-                  verdict.may_compile});
+                  verdict.may_compile, verdict.needed_bytes});
 }
 
 // The edge of each shape that was bisected, as far as the rows show it.
@@ -91,12 +91,15 @@ double MedianRatio(const std::vector<BisectedCase>& cases) {
 nlohmann::ordered_json ToJson(const std::vector<Disagreement>& list) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const Disagreement& item : list) {
+    nlohmann::ordered_json needed_bytes = nullptr;
+    if (item.needed_bytes.has_value()) needed_bytes = *item.needed_bytes;
     json.push_back({{"line", item.line},
                     {"name", item.name},
                     {"actual", item.actual},
                     {"predicted", item.predicted},
                     {"reason", item.reason},
-                    {"may_compile", item.may_compile}});
+                    {"may_compile", item.may_compile},
+                    {"needed_bytes", needed_bytes}});
   }
   return json;
 }

@@ -33,6 +33,7 @@ struct Disagreement {
   std::string predicted;     // likewise
   std::string reason;        // the prediction's sentence
   bool may_compile = false;  // Verdict::may_compile: nothing was certain
+  std::optional<int64_t> needed_bytes;  // as in Verdict
 };
 
 // One shape whose smallest accepted limit a sweep bisected.
@@ -79,9 +80,9 @@ struct LimitsAgainstOptions {
 //
 // JSON: an object by sweep, each with ok, fail, fail_predicted_ok,
 // ok_predicted_fail, other_class and timeouts (counts), disagreements (a list
-// of line, name, actual, predicted, reason, may_compile), confusion (a list of
-// actual, predicted, rows) and, where a sweep bisects, need_over_accepted
-// (cases, open, min, median, max).
+// of line, name, actual, predicted, reason, may_compile, needed_bytes or null),
+// confusion (a list of actual, predicted, rows) and, where a sweep bisects,
+// need_over_accepted (cases, open, min, median, max).
 int RunLimitsAgainst(const LimitsAgainstOptions& options, std::FILE* out,
                      std::FILE* err);
 

@@ -19,6 +19,8 @@ DTYPE_NAMES = {"bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "fp8",
                "float8_e5m2": "e5m2", "int8": "i8"}
 # Where attention/block_choice.h starts and between which bounds it descends.
 PREFERRED_TOKENS, PREFERRED_QUERIES = 512, 32
+# Above the kernel's limit, not above what the chip has.
+SCOPED_VMEM = "oom_scoped_vmem"
 VECTOR_TOKENS, VECTOR_QUERIES = 128, 8
 
 
@@ -33,6 +35,25 @@ class BlockLimits:
 
     The blocks of every configuration must be given.
     """
+    return [entry and entry["reason"] for entry in self._ask(configs)]
+
+  def with_limits(self, configs):
+    """The same, with a limit where blocks need more than the default.
+
+    It is what they need at most, and is set only where the chip has it. The
+    blocks of every configuration must be given; a limit that is given stays.
+    """
+    result = list(configs)
+    for index, entry in enumerate(self._ask(configs)):
+      if (entry and entry["predicted"] == SCOPED_VMEM
+          and configs[index].vmem_limit_bytes is None):
+        result[index] = dataclasses.replace(
+            configs[index], vmem_limit_bytes=entry["needed_bytes"])
+    return [config if refusal else raised for config, raised, refusal in
+            zip(configs, result, self.refusals(result))]
+
+  def _ask(self, configs):
+    """What `check --against` says of each that is refused, else None."""
     columns = ("chip", "libtpu", "sweep", "q_heads", "kv_heads", "head_dim",
                "page_size", "q_dtype", "kv_dtype", "max_num_seqs",
                "pages_per_seq", "max_num_batched_tokens", "bkv_pages", "bq",
@@ -52,7 +73,7 @@ class BlockLimits:
               c.vmem_limit_bytes or "", "both" if has_scales else "none",
               "ok", ""))
       report = self._run("check", "--against", str(path), "--json")
-    refused = {entry["line"]: entry["reason"]
+    refused = {entry["line"]: entry
                for entry in report["export"]["disagreements"]}
     # Line 1 is the header.
     return [refused.get(line) for line in range(2, len(configs) + 2)]

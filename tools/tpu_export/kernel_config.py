@@ -68,10 +68,12 @@ class KernelConfig:
     blocks = ("" if self.num_kv_pages_per_block is None else
               f", blocks {self.num_kv_pages_per_block} x "
               f"{self.num_queries_per_block}")
+    limit = ("" if self.vmem_limit_bytes is None else
+             f", vmem_limit_bytes {self.vmem_limit_bytes}")
     return (f"{self.generation}: {self.num_tokens} tokens, "
             f"{self.max_num_seqs} sequences x {self.pages_per_seq} pages of "
             f"{self.page_size}, heads {self.num_q_heads},{self.num_kv_heads} x "
-            f"{self.head_dim}, {self.q_dtype}/{self.kv_dtype}{blocks}")
+            f"{self.head_dim}, {self.q_dtype}/{self.kv_dtype}{blocks}{limit}")
 
   def arguments(self):
     """(name, dtype, shape) of each, in the order of the program."""

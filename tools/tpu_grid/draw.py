@@ -1,18 +1,20 @@
-"""Draws shapes of JAX's attention kernel near what a TPU accepts.
+"""Draws shapes of JAX's attention kernel, as users ask for them or at an edge.
 
-Three kinds: blocks whose predicted need of vector memory is 0.5 to 1.5 times
-the limit, page tables within 2 % of scalar memory, and heads and types at the
-edge of the rules. A draw is a dict of fields of tools/export_tpu_kernel.py.
+Four in five have blocks: any, with the limit of vector memory that the exporter
+gives them, or, at the edge, such that the predicted need is 0.5 to 1.5 times a
+limit. The others have page tables within 2 % of scalar memory, or heads and
+types at the edge of the rules. A draw is a dict of fields of
+tools/export_tpu_kernel.py.
 """
 
 import csv
 import json
 import pathlib
 import random
-import re
 import subprocess
 import tempfile
 
+SCOPED_VMEM = "oom_scoped_vmem"  # above the limit, not above what the chip has
 GENERATIONS = ("v4", "v5e", "v5p", "v6e", "v7x")
 MIB = 1 << 20
 # The kernel's limit where none is given (attention/tpu_generation.h).
@@ -43,8 +45,11 @@ COLUMNS = ("chip", "libtpu", "sweep", "q_heads", "kv_heads", "head_dim",
            "kv_scales", "verdict", "error_class")
 
 
-def predict(tidewheel, shapes, limit=""):
-  """(class or None, reason) of each, from the rules of `tidewheel`."""
+def predict(tidewheel, shapes, limit=None):
+  """(class or None, reason, need or None) of each, by the rules of `tidewheel`.
+
+  Limits of vector memory are `limit`, or else those of the shapes.
+  """
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / "shapes.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -56,23 +61,35 @@ def predict(tidewheel, shapes, limit=""):
             s["num_kv_heads"], 128, s["page_size"], DTYPES[s["q_dtype"]],
             DTYPES[s["kv_dtype"]], s["max_num_seqs"], s["pages_per_seq"],
             s["num_tokens"], s["num_kv_pages_per_block"],
-            s["num_queries_per_block"], limit,
+            s["num_queries_per_block"],
+            limit or s.get("vmem_limit_bytes", ""),
             "both" if "k_scale" in s else "none", "ok", ""))
     done = subprocess.run([tidewheel, "check", "--against", str(path),
                            "--json"], capture_output=True, text=True,
                           check=True)
-  refused = {entry["line"]: (entry["predicted"], entry["reason"])
+  refused = {entry["line"]: (entry["predicted"], entry["reason"],
+                             entry["needed_bytes"])
              for entry in json.loads(done.stdout)["grid"]["disagreements"]}
   # Line 1 is the header.
-  return [refused.get(line, (None, "")) for line in range(2, len(shapes) + 2)]
+  return [refused.get(line, (None, "", None))
+          for line in range(2, len(shapes) + 2)]
 
 
 def predicted_need(tidewheel, shapes):
   """Bytes of vector memory that the rule allows for each shape, or None."""
-  # With one byte of memory every need is refused, and the reason names it.
-  needs = [re.search(r"need up to (\d+) bytes", reason)
-           for _, reason in predict(tidewheel, shapes, limit=1)]
-  return [int(need[1]) if need else None for need in needs]
+  # With one byte of memory every need is refused, and told.
+  return [need if failure == SCOPED_VMEM else None
+          for failure, _, need in predict(tidewheel, shapes, limit=1)]
+
+
+def with_limits(tidewheel, shapes):
+  """The shapes with the limits that the exporter gives them."""
+  raised = [{**shape, "vmem_limit_bytes": need}
+            if failure == SCOPED_VMEM else shape for shape, (failure, _, need)
+            in zip(shapes, predict(tidewheel, shapes))]
+  # A chip that has less keeps its default.
+  return [shape if failure else more for shape, more, (failure, _, _)
+          in zip(shapes, raised, predict(tidewheel, raised))]
 
 
 def random_shape(rng, generation):
@@ -95,6 +112,11 @@ def random_shape(rng, generation):
     shape["sliding_window"] = rng.choice((128, 1000, 4096))
   if rng.random() < 0.1:
     shape["soft_cap"] = 30.0
+  return shape
+
+
+def limited_shape(rng, generation):
+  shape = random_shape(rng, generation)
   # Smaller limits have smaller blocks, whose compiles take a second, not ten.
   share = rng.choice((1, 1, 1 / 16, 1 / 16, 1 / 8, 1 / 8, 1 / 8, 1 / 4, 1 / 4,
                       1 / 2, 3 / 2))
@@ -115,7 +137,6 @@ def smem_shape(rng, generation):
                num_kv_pages_per_block=rng.choice((1, 2, 8)),
                num_queries_per_block=rng.choice((8, 16)),
                page_size=rng.choice((8, 16, 32)))
-  shape.pop("vmem_limit_bytes", None)
   return shape
 
 
@@ -131,7 +152,6 @@ def rule_shape(rng, generation):
   shape.update(num_q_heads=q_heads, num_kv_heads=kv_heads,
                num_kv_pages_per_block=pages, num_queries_per_block=8,
                pages_per_seq=4 * pages)
-  shape.pop("vmem_limit_bytes", None)
   return shape
 
 
@@ -171,30 +191,31 @@ def finish(shape):
   return shape
 
 
-def draw(tidewheel, seed, count, measured):
+def draw(tidewheel, seed, count, measured, edges):
   """`count` different shapes, spread over generations and kinds."""
+  make_blocks = limited_shape if edges else random_shape
   rng = random.Random(seed)
   seen = set(measured)
   drawn = []
   while len(drawn) < count:
     generation = GENERATIONS[len(drawn) % len(GENERATIONS)]
     kind = (len(drawn) // len(GENERATIONS)) % 10
-    make = {8: smem_shape, 9: rule_shape}.get(kind, random_shape)
+    make = {8: smem_shape, 9: rule_shape}.get(kind, make_blocks)
     # One question to the rules for many candidates.
     candidates = [make(rng, generation) for _ in range(40)]
     needs = (predicted_need(tidewheel, candidates)
-             if make is random_shape else [None] * len(candidates))
+             if make is limited_shape else [None] * len(candidates))
     for shape, need in zip(candidates, needs):
       if key_of_shape(shape) in seen:
         continue
-      if make is random_shape:
+      if make is limited_shape:
         limit = shape.get("vmem_limit_bytes", DEFAULT_LIMITS[generation])
         if need is None or not 0.5 * limit <= need <= 1.5 * limit:
           continue
       seen.add(key_of_shape(shape))
       drawn.append(finish(shape))
       break
-  return drawn
+  return drawn if edges else with_limits(tidewheel, drawn)
 
 
 def draw_programs(seed, count):

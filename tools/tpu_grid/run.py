@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compiles a fresh grid of shapes and compares verdicts with predictions.
 
-Draws shapes near the limits of five TPU generations, exports JAX's kernel for
-them, has libtpu compile them without a TPU through `tidewheel check
---tpu-compile`, and prints a line a shape and a summary. With --programs it does
-so for tidewheel's own StableHLO programs, which need no JAX.
+Draws shapes for five TPU generations, exports JAX's kernel for them, has libtpu
+compile them without a TPU through `tidewheel check --tpu-compile`, and prints a
+line a shape and a summary. With --edges the shapes lie near a limit of vector
+memory; with --programs they are of tidewheel's own StableHLO programs, which
+need no JAX.
 
   TIDEWHEEL_JAX_PYTHON=PYTHON tools/tpu_grid/run.py --libtpu libtpu.so
 
@@ -43,7 +44,9 @@ def parse_arguments():
   add("--seed", type=int, default=20261130, help="of the draw (20261130)")
   add("--count", type=int, default=200, help="shapes (200)")
   add("--jobs", type=int, default=2, help="compilers at a time (2)")
-  add("--timeout", type=int, default=60, help="seconds of a compile (60)")
+  add("--timeout", type=int, default=300, help="seconds of a compile (300)")
+  add("--edges", action="store_true",
+      help="blocks that need about as much vector memory as a limit allows")
   add("--programs", action="store_true",
       help="tidewheel's own programs in place of JAX's kernel")
   add("--draw-only", action="store_true", help="print the shapes as JSON")
@@ -94,12 +97,13 @@ def export(shapes, folder):
   return None if done.returncode == 0 else done.stderr.strip()
 
 
-def refused_by_jax(shape, predicted, reason, error):
+def refused_by_jax(shape, prediction, error):
+  predicted, reason, need = prediction
   return {"chip": shape["generations"][0], "program": "kernel", **shape,
           "predicted": {"compiles": predicted is None,
                         "failure": predicted or "", "may_compile": False,
                         "text": reason,
-                        "needed_bytes": None, "limit_bytes": None},
+                        "needed_bytes": need, "limit_bytes": None},
           "verdict": "refused", "error_class": "export",
           "agreement": "agrees" if predicted else "wrong",
           "disagreement": "it was predicted to compile",
@@ -117,7 +121,7 @@ def measure_kernels(flags, shapes, predictions, folder):
     return rows
   shutil.rmtree(folder, ignore_errors=True)
   if len(shapes) == 1:
-    return [refused_by_jax(shapes[0], *predictions[0], error)]
+    return [refused_by_jax(shapes[0], predictions[0], error)]
   half = len(shapes) // 2
   return (measure_kernels(flags, shapes[:half], predictions[:half], folder)
           + measure_kernels(flags, shapes[half:], predictions[half:], folder))
@@ -202,7 +206,7 @@ def main():
   flags.tidewheel = find_tidewheel(flags)
   shapes = (draw.draw_programs(flags.seed, flags.count) if flags.programs else
             draw.draw(flags.tidewheel, flags.seed, flags.count,
-                      draw.measured_keys(measured_files())))
+                      draw.measured_keys(measured_files()), flags.edges))
   if flags.draw_only:
     json.dump(shapes, sys.stdout, indent=1)
     return 0

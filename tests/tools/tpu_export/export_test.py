@@ -194,8 +194,10 @@ class RefusalTest(unittest.TestCase):
         ([*good, *bucket, "--soft-cap", "1e39"], "beyond float32"),
         ([*good, *bucket, "--total-num-pages", "134217728"],
          "which int32 can not count"),
-        ([*good, "--bucket", "512,4,64,64,512"],
+        ([*SIZES, "--generation", "v4", "--bucket", "512,4,64,64,512"],
          "1 of 1 configurations do not fit"),
+        ([*good, "--bucket", "512,4,64,64,512", "--vmem-limit-bytes",
+          "16777216"], "above the limit of 16777216 on v5e"),
         ([*good, "--bucket", "16,3000,8"], "scalar memory"),
         ([*bucket, *SIZES[2:]], "num_q_heads is missing; give --num-q-heads"),
     ):
@@ -255,7 +257,7 @@ class RefusalTest(unittest.TestCase):
       self.assertIn("jax is not installed; pip install", done.stderr)
 
 
-class BlockChoiceTest(unittest.TestCase):
+class BlockLimitsTest(unittest.TestCase):
 
   def test_blocks_are_those_of_the_cpp_rule(self):
     """The ladder is written twice; the rules that it asks are not."""
@@ -283,6 +285,26 @@ class BlockChoiceTest(unittest.TestCase):
             (chosen.num_kv_pages_per_block, chosen.num_queries_per_block),
             (report["needs"]["num_kv_pages_per_block"],
              report["needs"]["num_queries_per_block"]))
+
+  def test_given_blocks_raise_the_limit_where_the_chip_has_it(self):
+    def limit(chip, queries, given=None):
+      config = kernel_config.make_config(dict(
+          generation=chip, num_tokens=512, max_num_seqs=4, pages_per_seq=64,
+          num_q_heads=8, num_kv_heads=2, page_size=16, total_num_pages=99,
+          num_kv_pages_per_block=64, num_queries_per_block=queries,
+          vmem_limit_bytes=given))
+      limits = block_limits.BlockLimits(TIDEWHEEL)
+      raised, = limits.with_limits([config])
+      fits = limits.refusals([raised]) == [None]
+      return raised.vmem_limit_bytes, fits
+
+    self.assertEqual(limit("v5e", 8), (None, True))  # the default does
+    raised, fits = limit("v5e", 512)
+    self.assertTrue(fits)
+    self.assertGreater(raised, 16 << 20)
+    # One byte less, and it is not certain any more.
+    self.assertEqual(limit("v5e", 512, raised - 1), (raised - 1, False))
+    self.assertEqual(limit("v4", 512), (None, False))  # has no more
 
 
 if __name__ == "__main__":
