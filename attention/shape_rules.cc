@@ -122,18 +122,6 @@ void CheckHeadDimAndTypes(TpuGeneration generation, const KernelShape& shape,
                  "and pages with zeros to ",
                  (shape.head_dim / kLanes + 1) * kLanes);
   }
-  const int64_t block_tokens =
-      int64_t{shape.page_size} * shape.num_kv_pages_per_block;
-  const bool all_f32 =
-      shape.q_dtype == QueryDtype::kF32 && shape.kv_dtype == KvDtype::kF32;
-  if (block_tokens == 1 && !all_f32) {
-    findings.Add(LimitClass::kOneTokenBlock,
-                 "a KV block of 1 token (page_size 1, num_kv_pages_per_block "
-                 "1) needs f32 queries and KV, not ",
-                 QueryDtypeName(shape.q_dtype), " and ",
-                 KvDtypeName(shape.kv_dtype),
-                 "; raise num_kv_pages_per_block to 2 or more");
-  }
   const bool is_fp8 = shape.kv_dtype == KvDtype::kFp8E4m3 ||
                       shape.kv_dtype == KvDtype::kFp8E5m2;
   if (generation == TpuGeneration::kV4 && is_fp8 && !shape.has_kv_scales) {
@@ -143,6 +131,29 @@ void CheckHeadDimAndTypes(TpuGeneration generation, const KernelShape& shape,
                  "will do), so that K and V are converted first, or use bf16 "
                  "or int8 KV");
   }
+}
+
+// With one token a block, products are rows of f32 times a broadcast of K, or
+// of the queries where a KV head has several, and only f32 can be broadcast.
+void CheckOneTokenBlock(const KernelShape& shape, Findings& findings) {
+  if (int64_t{shape.page_size} * shape.num_kv_pages_per_block != 1) return;
+  const int32_t group = shape.num_q_heads / shape.num_kv_heads;
+  const bool is_one_row = group == 1 && shape.num_queries_per_block == 1;
+  const bool is_f32_q = shape.q_dtype == QueryDtype::kF32;
+  // Scaled K is of the queries' type.
+  const bool is_f32_k =
+      shape.has_kv_scales ? is_f32_q : shape.kv_dtype == KvDtype::kF32;
+  const bool is_int8_k =
+      !shape.has_kv_scales && shape.kv_dtype == KvDtype::kInt8;
+  const bool takes_k = is_f32_k || (is_one_row && !is_int8_k);
+  const bool takes_q = is_f32_q || group == 1;
+  if (takes_k && takes_q) return;
+  findings.Add(LimitClass::kOneTokenBlock,
+               "a KV block of 1 token (page_size 1, num_kv_pages_per_block 1) "
+               "needs f32 queries and KV, not ",
+               QueryDtypeName(shape.q_dtype), " and ",
+               KvDtypeName(shape.kv_dtype),
+               "; raise num_kv_pages_per_block to 2 or more");
 }
 
 // The kernel reads K of one head as every `stride`-th row of packed words.
@@ -196,6 +207,7 @@ std::vector<LimitFinding> CheckShape(TpuGeneration generation,
   Findings findings;
   CheckHeads(shape, findings);
   CheckHeadDimAndTypes(generation, shape, findings);
+  CheckOneTokenBlock(shape, findings);
   CheckStride(shape, findings);
   std::vector<LimitFinding> found = findings.Take();
   std::stable_sort(found.begin(), found.end(),

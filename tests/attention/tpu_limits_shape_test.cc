@@ -139,6 +139,37 @@ TEST(TpuLimitsShapeTest, ABlockOfOneTokenNeedsF32) {
   EXPECT_EQ(ClassOnV6e(shape), "export_verification");
   shape.kv_dtype = KvDtype::kF32;
   EXPECT_EQ(ClassOnV6e(shape), "ok");
+  // Queries of several heads to a KV head are broadcast as well.
+  shape.q_dtype = QueryDtype::kBf16;
+  EXPECT_EQ(ClassOnV6e(shape), "export_verification");
+  shape.num_q_heads = 2;
+  EXPECT_EQ(ClassOnV6e(shape), "ok");
+}
+
+TEST(TpuLimitsShapeTest, ABlockOfOneTokenTakesScaledKOfF32Queries) {
+  KernelShape shape = Small(8, 2);
+  shape.page_size = 1;
+  shape.num_kv_pages_per_block = 1;
+  shape.q_dtype = QueryDtype::kF32;
+  shape.kv_dtype = KvDtype::kFp8E5m2;
+  EXPECT_EQ(ClassOnV6e(shape), "export_verification");
+  shape.has_kv_scales = true;
+  EXPECT_EQ(ClassOnV6e(shape), "ok");
+  shape.q_dtype = QueryDtype::kBf16;
+  EXPECT_EQ(ClassOnV6e(shape), "export_verification");
+}
+
+TEST(TpuLimitsShapeTest, ABlockOfOneTokenTakesOneRowOfQueries) {
+  KernelShape shape = Small(2, 2);
+  shape.page_size = 1;
+  shape.num_kv_pages_per_block = 1;
+  EXPECT_EQ(ClassOnV6e(shape), "export_verification");
+  shape.num_queries_per_block = 1;
+  EXPECT_EQ(ClassOnV6e(shape), "ok");
+  shape.kv_dtype = KvDtype::kInt8;
+  EXPECT_EQ(ClassOnV6e(shape), "export_verification");
+  shape.has_kv_scales = true;
+  EXPECT_EQ(ClassOnV6e(shape), "ok");
 }
 
 TEST(TpuLimitsShapeTest, OnlyV4CanNotMultiplyFp8) {

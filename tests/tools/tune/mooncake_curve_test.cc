@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <ostream>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -21,6 +22,10 @@ struct CurveCase {
   int32_t num_checks;
   int64_t ceiling_tokens;  // an independent count of the trace's block ids
 };
+
+void PrintTo(const CurveCase& curve_case, std::ostream* out) {
+  *out << curve_case.trace << " in pages of " << curve_case.page_size;
+}
 
 std::string PathOf(const char* trace) {
   return std::string("traces/mooncake-fast25/") + trace;
