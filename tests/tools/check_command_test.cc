@@ -1,8 +1,6 @@
 #include "tools/check_command.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -14,6 +12,7 @@
 #include "tests/shared_files.h"
 #include "tests/status_matchers.h"
 #include "tests/temporary_folder.h"
+#include "tests/tools/run_command.h"
 #include "tools/batch_file.h"
 #include "tools/json_place.h"
 
@@ -39,31 +38,9 @@ json SoundFile() {
     "options": {}})");
 }
 
-struct CommandResult {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadAll(std::FILE* file) {
-  std::rewind(file);
-  std::string text;
-  for (int c = 0; (c = std::fgetc(file)) != EOF;) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
-CommandResult RunCheck(std::vector<std::string> arguments) {
-  CommandContext context = {.out = std::tmpfile(), .err = std::tmpfile()};
-  CLI::App app;
-  AddCheckCommand(app, context);
+Outcome RunCheck(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "check");
-  // CLI11 takes them from the back.
-  std::reverse(arguments.begin(), arguments.end());
-  app.parse(std::move(arguments));
-  return {context.exit_code, ReadAll(context.out), ReadAll(context.err)};
+  return RunTidewheel(std::move(arguments));
 }
 
 class TemporaryFile {
@@ -79,7 +56,7 @@ class TemporaryFile {
 
 json CheckAsJson(const json& file, int exit_code) {
   const TemporaryFile on_disk(file.dump());
-  const CommandResult result = RunCheck({"--batch", on_disk.path(), "--json"});
+  const Outcome result = RunCheck({"--batch", on_disk.path(), "--json"});
   EXPECT_EQ(result.exit_code, exit_code) << result.out << result.err;
   EXPECT_EQ(result.err, "");
   return json::parse(result.out);
@@ -95,8 +72,7 @@ void ExpectProbesAgree(const std::string& path) {
     if (check != "static" && check != "dynamic") continue;
     SCOPED_TRACE(check + " " + probe["name"].get<std::string>());
     const TemporaryFile on_disk(probe.dump());
-    const CommandResult result =
-        RunCheck({"--batch", on_disk.path(), "--json"});
+    const Outcome result = RunCheck({"--batch", on_disk.path(), "--json"});
     ASSERT_EQ(result.err, "");
     const json answer = json::parse(result.out);
     json said = answer["jax_" + check];
@@ -220,7 +196,7 @@ TEST(CheckCommandTest, TextNamesEveryPart) {
   json file = SoundFile();
   file["arrays"]["num_seqs"]["values"] = {4};
   const TemporaryFile on_disk(file.dump());
-  const CommandResult result = RunCheck({"--batch", on_disk.path()});
+  const Outcome result = RunCheck({"--batch", on_disk.path()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("JAX, static checks   passes"),
@@ -231,7 +207,7 @@ TEST(CheckCommandTest, TextNamesEveryPart) {
 }
 
 TEST(CheckCommandTest, UnusableFileOrChipExitsWithTwo) {
-  CommandResult result = RunCheck({"--batch", "/no/such/file.json"});
+  Outcome result = RunCheck({"--batch", "/no/such/file.json"});
   EXPECT_EQ(result.exit_code, kExitBadInput);
   EXPECT_THAT(result.err, HasSubstr("cannot open /no/such/file.json"));
   const TemporaryFile on_disk(SoundFile().dump());

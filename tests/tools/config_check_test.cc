@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/tools/captured_output.h"
 #include "tools/config_report.h"
 #include "tools/nearest_configuration.h"
 
@@ -227,22 +228,12 @@ TEST(NearestConfigurationTest, V4GetsScalesForFp8) {
   EXPECT_EQ(nearest.kv_dtype, KvDtype::kFp8E4m3);
 }
 
-std::string ReadBack(std::FILE* file) {
-  std::string text;
-  std::rewind(file);
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
 TEST(ConfigReportTest, JsonHoldsFindingsNeedsAndTheNearest) {
   ConfigurationShape shape = Llama8B();
   shape.num_pages = 65;
   std::FILE* const file = std::tmpfile();
   EXPECT_EQ(RunConfigReport(shape, {.json = true}, file), 1);
-  const nlohmann::json json = nlohmann::json::parse(ReadBack(file));
+  const nlohmann::json json = nlohmann::json::parse(TakeText(file));
   EXPECT_EQ(json["holds"], false);
   EXPECT_EQ(json["findings"][0]["severity"], "error");
   EXPECT_EQ(json["needs"]["pages_per_seq"], 256);
@@ -255,12 +246,12 @@ TEST(ConfigReportTest, JsonHoldsFindingsNeedsAndTheNearest) {
 TEST(ConfigReportTest, TextSaysWhetherItHolds) {
   std::FILE* file = std::tmpfile();
   EXPECT_EQ(RunConfigReport(Llama8B(), {}, file), 0);
-  EXPECT_THAT(ReadBack(file), HasSubstr("the configuration holds"));
+  EXPECT_THAT(TakeText(file), HasSubstr("the configuration holds"));
   ConfigurationShape shape = Llama8B();
   shape.vmem_limit_bytes = int64_t{300} << 20;
   file = std::tmpfile();
   EXPECT_EQ(RunConfigReport(shape, {}, file), 1);
-  EXPECT_THAT(ReadBack(file),
+  EXPECT_THAT(TakeText(file),
               AllOf(HasSubstr("error: vmem-limit-of-another-generation"),
                     HasSubstr("nearest configuration that holds: (without "
                               "--vmem-limit-bytes)")));
@@ -269,7 +260,7 @@ TEST(ConfigReportTest, TextSaysWhetherItHolds) {
 TEST(ConfigReportTest, NoNumbersStillGiveAReport) {
   std::FILE* const file = std::tmpfile();
   EXPECT_EQ(RunConfigReport(ConfigurationShape(), {.json = true}, file), 1);
-  const nlohmann::json json = nlohmann::json::parse(ReadBack(file));
+  const nlohmann::json json = nlohmann::json::parse(TakeText(file));
   EXPECT_TRUE(json["nearest"].is_null());
 }
 

@@ -1,47 +1,22 @@
 #include "tools/config_command.h"
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
-#include "tools/check_command.h"
+#include "tests/tools/run_command.h"
 
 namespace tidewheel {
 namespace {
 
 using testing::HasSubstr;
 
-struct Outcome {
-  int exit_code = 0;
-  nlohmann::json json;
-};
-
-// Runs `tidewheel check --json` with arguments separated by spaces.
 Outcome Check(absl::string_view arguments) {
-  CommandContext context{.out = std::tmpfile(), .err = std::tmpfile()};
-  CLI::App app("test");
-  AddCheckCommand(app, context);
-  std::vector<std::string> words = {"tidewheel", "check", "--json"};
-  for (absl::string_view word :
-       absl::StrSplit(arguments, ' ', absl::SkipEmpty())) {
-    words.emplace_back(word);
-  }
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  app.parse(static_cast<int>(argv.size()), argv.data());
-  Outcome outcome;
-  outcome.exit_code = context.exit_code;
-  std::rewind(context.out);
-  outcome.json = nlohmann::json::parse(context.out, nullptr, false);
-  std::fclose(context.out);
-  std::fclose(context.err);
-  return outcome;
+  return RunTidewheel(absl::StrCat("check --json ", arguments));
 }
 
 std::vector<std::string> Names(const nlohmann::json& json) {
@@ -87,20 +62,20 @@ TEST(ConfigCommandTest, UnknownNamesAreRefusedWithTheKnownOnes) {
 TEST(ConfigCommandTest, TableAboveScalarMemoryFailsAndALargerPageHolds) {
   const Outcome small = Check("--model llama-3.1-8b --page-size 16");
   EXPECT_EQ(small.exit_code, 1);
-  EXPECT_THAT(Names(small.json),
+  EXPECT_THAT(Names(small.json()),
               testing::ElementsAre("max-num-seqs-above-table-rows"));
   const Outcome large = Check("--model llama-3.1-8b --page-size 256");
   EXPECT_EQ(large.exit_code, 0);
-  EXPECT_TRUE(large.json["holds"]);
+  EXPECT_TRUE(large.json()["holds"]);
 }
 
 TEST(ConfigCommandTest, ShrunkCacheIsCaughtByName) {
   const Outcome outcome =
       Check("--model llama-3.1-8b --page-size 256 --num-pages 400");
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(Names(outcome.json),
+  EXPECT_THAT(Names(outcome.json()),
               testing::Contains("cache-smaller-than-a-sequence"));
-  EXPECT_FALSE(outcome.json["nearest"].is_null());
+  EXPECT_FALSE(outcome.json()["nearest"].is_null());
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 #include "tests/attention/pjrt/pjrt_plugins.h"
 #include "tests/status_matchers.h"
 #include "tests/temporary_folder.h"
-#include "tests/tools/plugin_commands.h"
+#include "tests/tools/captured_output.h"
+#include "tests/tools/scoped_variable.h"
 #include "tools/pjrt/plugin_functions.h"
 #include "tools/pjrt/plugin_process.h"
 #include "tools/pjrt/plugin_search.h"
@@ -27,7 +28,7 @@ using ::testing::Not;
 
 constexpr char kFault[] = "TIDEWHEEL_TEST_FAULT";
 
-CommandOutput Devices(DevicesOptions options) {
+Outcome Devices(DevicesOptions options) {
   options.executable = TIDEWHEEL_COMMAND;
   return Capture([&](std::FILE* out, std::FILE* err) {
     return RunDevices(options, out, err);
@@ -48,7 +49,7 @@ class DevicesCpuTest : public testing::TestWithParam<int> {};
 
 TEST_P(DevicesCpuTest, ListsWhatACpuPluginDrives) {
   TIDEWHEEL_REQUIRE_PJRT_CPU_PLUGIN(path, GetParam());
-  const CommandOutput output = Devices({.plugin = path, .json = true});
+  const Outcome output = Devices({.plugin = path, .json = true});
   ASSERT_EQ(output.exit_code, 0) << output.out << output.err;
   const nlohmann::json json = output.json();
   EXPECT_EQ(json["plugin"]["origin"], "--plugin");
@@ -67,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Plugins, DevicesCpuTest,
                          testing::Range(0, kNumCpuPlugins));
 
 TEST(DevicesCommandTest, TextNamesDevicesFunctionsAndMemory) {
-  const CommandOutput output = Devices({.plugin = TIDEWHEEL_FAULTY_PLUGIN});
+  const Outcome output = Devices({.plugin = TIDEWHEEL_FAULTY_PLUGIN});
   EXPECT_EQ(output.exit_code, 0) << output.err;
   EXPECT_THAT(output.out, AllOf(HasSubstr("functions   all "),
                                 HasSubstr("StableHLO   1.2.3\n"),
@@ -77,21 +78,21 @@ TEST(DevicesCommandTest, TextNamesDevicesFunctionsAndMemory) {
 }
 
 TEST(DevicesCommandTest, MissingFileIsBadInput) {
-  const CommandOutput output = Devices({.plugin = "no/such/plugin.so"});
+  const Outcome output = Devices({.plugin = "no/such/plugin.so"});
   EXPECT_EQ(output.exit_code, kExitBadInput);
   EXPECT_THAT(output.err, AllOf(HasSubstr("--plugin 'no/such/plugin.so'"),
                                 HasSubstr("is not there")));
 }
 
 TEST(DevicesCommandTest, FileThatIsNoPluginIsBadInput) {
-  const CommandOutput output = Devices({.plugin = TIDEWHEEL_NOT_A_PLUGIN});
+  const Outcome output = Devices({.plugin = TIDEWHEEL_NOT_A_PLUGIN});
   EXPECT_EQ(output.exit_code, kExitBadInput);
   EXPECT_THAT(output.err, HasSubstr("is no PJRT plugin"));
 }
 
 TEST(DevicesCommandTest, PluginThatHangsWhileItIsLoadedIsStopped) {
   const ScopedVariable fault(kFault, "load:hang");
-  const CommandOutput output =
+  const Outcome output =
       Devices({.plugin = TIDEWHEEL_FAULTY_PLUGIN, .timeout_s = 1});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.err, HasSubstr("was not loaded within 1000 ms"));
@@ -99,7 +100,7 @@ TEST(DevicesCommandTest, PluginThatHangsWhileItIsLoadedIsStopped) {
 
 TEST(DevicesCommandTest, PluginThatDiesWhileItIsLoadedHasLastWords) {
   const ScopedVariable fault(kFault, "load:abort");
-  const CommandOutput output = Devices({.plugin = TIDEWHEEL_FAULTY_PLUGIN});
+  const Outcome output = Devices({.plugin = TIDEWHEEL_FAULTY_PLUGIN});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("signal 6"), HasSubstr("told to abort")));
@@ -107,7 +108,7 @@ TEST(DevicesCommandTest, PluginThatDiesWhileItIsLoadedHasLastWords) {
 
 TEST(DevicesCommandTest, ClientThatHangsLeavesTheRestOfTheReport) {
   const ScopedVariable fault(kFault, "client:hang");
-  const CommandOutput output = Devices(
+  const Outcome output = Devices(
       {.plugin = TIDEWHEEL_FAULTY_PLUGIN, .json = true, .timeout_s = 1});
   EXPECT_EQ(output.exit_code, 1);
   const nlohmann::json json = output.json();
@@ -118,7 +119,7 @@ TEST(DevicesCommandTest, ClientThatHangsLeavesTheRestOfTheReport) {
 
 TEST(DevicesCommandTest, ClientThatDiesLeavesTheRestOfTheReport) {
   const ScopedVariable fault(kFault, "client:abort");
-  const CommandOutput output =
+  const Outcome output =
       Devices({.plugin = TIDEWHEEL_FAULTY_PLUGIN, .json = true});
   EXPECT_EQ(output.exit_code, 1);
   const nlohmann::json json = output.json();
@@ -130,7 +131,7 @@ TEST(DevicesCommandTest, ClientThatDiesLeavesTheRestOfTheReport) {
 TEST(DevicesCommandTest, LibtpuWithoutATpuSaysWhatItCompilesFor) {
   TIDEWHEEL_REQUIRE_LIBTPU(path);
   if (HostHasTpuFiles()) GTEST_SKIP() << "this host may have a TPU";
-  const CommandOutput output = Devices({.plugin = path});
+  const Outcome output = Devices({.plugin = path});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.out,
               AllOf(HasSubstr("devices     none: "),

@@ -3,7 +3,6 @@
 
 #include "tools/limits_against.h"
 
-#include <cstdio>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -17,6 +16,7 @@
 #include "tests/shared_files.h"
 #include "tests/status_matchers.h"
 #include "tests/temporary_folder.h"
+#include "tests/tools/captured_output.h"
 #include "tools/limits_csv.h"
 
 namespace tidewheel {
@@ -161,38 +161,17 @@ TEST(LimitsAgainstTest, OnlyClosedBisectionsGiveARatio) {
   EXPECT_TRUE(edges("vmem", 4'900'000, 5'000'000).bisected.empty());
 }
 
-// What RunLimitsAgainst printed.
-struct Output {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-std::string ReadBack(std::FILE* file) {
-  std::string text;
-  std::rewind(file);
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-    text.push_back(static_cast<char>(c));
-  }
-  std::fclose(file);
-  return text;
-}
-
-Output Against(const LimitsAgainstOptions& options) {
-  std::FILE* const out = std::tmpfile();
-  std::FILE* const err = std::tmpfile();
-  Output output;
-  output.exit_code = RunLimitsAgainst(options, out, err);
-  output.out = ReadBack(out);
-  output.err = ReadBack(err);
-  return output;
+Outcome Against(const LimitsAgainstOptions& options) {
+  return Capture([&options](std::FILE* out, std::FILE* err) {
+    return RunLimitsAgainst(options, out, err);
+  });
 }
 
 TEST(LimitsAgainstTest, JsonHasTheCountsOfEachSweep) {
   const std::string rows = Row("vmem_bisect", "4900000,fail,oom_scoped_vmem") +
                            Row("vmem_bisect", "5000000,ok,") + Row("a", ",ok,");
   const TemporaryFolder folder;
-  const Output output =
+  const Outcome output =
       Against({.path = folder.Write("rows.csv", File(rows)), .json = true});
   EXPECT_EQ(output.exit_code, 0);
   const nlohmann::json json = nlohmann::json::parse(output.out);
@@ -210,7 +189,7 @@ TEST(LimitsAgainstTest, TextNamesDisagreements) {
   const TemporaryFolder folder;
   const std::string path =
       folder.Write("rows.csv", File(Row("a", ",fail,oom_scoped_vmem")));
-  const Output output = Against({.path = path});
+  const Outcome output = Against({.path = path});
   EXPECT_EQ(output.exit_code, 0);
   EXPECT_THAT(output.out, AllOf(HasSubstr("a: 0 ok, 1 fail"),
                                 HasSubstr("failed, predicted ok"),
@@ -218,7 +197,7 @@ TEST(LimitsAgainstTest, TextNamesDisagreements) {
 }
 
 TEST(LimitsAgainstTest, AFileThatCanNotBeReadIsAnError) {
-  Output output = Against({.path = "/nowhere/at/all.csv"});
+  Outcome output = Against({.path = "/nowhere/at/all.csv"});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.err, HasSubstr("/nowhere/at/all.csv: can not be read"));
   const TemporaryFolder folder;

@@ -11,7 +11,8 @@
 #include "tests/attention/pjrt/pjrt_plugins.h"
 #include "tests/status_matchers.h"
 #include "tests/temporary_folder.h"
-#include "tests/tools/plugin_commands.h"
+#include "tests/tools/captured_output.h"
+#include "tests/tools/scoped_variable.h"
 #include "tools/check_command.h"
 #include "tools/pjrt/compile_report.h"
 #include "tools/pjrt/compile_shapes.h"
@@ -52,7 +53,7 @@ class TpuCompileTest : public testing::Test {
     return options;
   }
 
-  static CommandOutput Run(const TpuCompileOptions& options) {
+  static Outcome Run(const TpuCompileOptions& options) {
     return Capture([&](std::FILE* out, std::FILE* err) {
       return RunTpuCompile(options, out, err);
     });
@@ -73,7 +74,7 @@ TEST_F(TpuCompileTest, ProgramsThatReuseTheirPoolAgree) {
   const ScopedVariable alias(kAlias, kPoolBytes);
   TpuCompileOptions options = Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes);
   options.flags.jobs = 2;
-  const CommandOutput output = Run(options);
+  const Outcome output = Run(options);
   EXPECT_EQ(output.exit_code, 0) << output.err;
   const nlohmann::json report = output.json();
   EXPECT_THAT(Verdicts(report),
@@ -90,8 +91,7 @@ TEST_F(TpuCompileTest, ProgramsThatReuseTheirPoolAgree) {
 
 TEST_F(TpuCompileTest, ProgramThatDoesNotReuseItsPoolDisagrees) {
   const ScopedVariable alias(kAlias, "1048575");
-  const CommandOutput output =
-      Run(Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes));
+  const Outcome output = Run(Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes));
   EXPECT_EQ(output.exit_code, 1);
   const nlohmann::json shape = output.json()["shapes"][0];
   EXPECT_EQ(shape["agreement"], "wrong");
@@ -103,8 +103,7 @@ TEST_F(TpuCompileTest, ProgramThatDoesNotReuseItsPoolDisagrees) {
 TEST_F(TpuCompileTest, CompilerThatAbortsCostsOneShape) {
   const ScopedVariable alias(kAlias, kPoolBytes);
   const ScopedVariable fault(kFault, "abort:<13x");
-  const CommandOutput output =
-      Run(Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes));
+  const Outcome output = Run(Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes));
   EXPECT_EQ(output.exit_code, 1);
   const nlohmann::json report = output.json();
   EXPECT_THAT(Verdicts(report), ElementsAre("compiled", "died", "compiled"));
@@ -118,7 +117,7 @@ TEST_F(TpuCompileTest, CompilerThatHangsCostsOneShape) {
   const ScopedVariable fault(kFault, "hang:<13x");
   TpuCompileOptions options = Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes);
   options.flags.timeout_s = 2;
-  const CommandOutput output = Run(options);
+  const Outcome output = Run(options);
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(Verdicts(output.json()),
               ElementsAre("compiled", "timed out", "compiled"));
@@ -129,7 +128,7 @@ TEST_F(TpuCompileTest, RefusalThatWasNotPredictedDisagrees) {
   const ScopedVariable fault(kFault, "refuse:<13x");
   TpuCompileOptions options = Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes);
   options.json = false;
-  const CommandOutput output = Run(options);
+  const Outcome output = Run(options);
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(
       output.out,
@@ -141,12 +140,11 @@ TEST_F(TpuCompileTest, RefusalThatWasNotPredictedDisagrees) {
 }
 
 TEST_F(TpuCompileTest, PluginThatCanNotBeLoadedIsNotAVerdict) {
-  const CommandOutput none = Run(Options(TIDEWHEEL_NOT_A_PLUGIN, kThreeShapes));
+  const Outcome none = Run(Options(TIDEWHEEL_NOT_A_PLUGIN, kThreeShapes));
   EXPECT_EQ(none.exit_code, kExitBadInput);
   EXPECT_THAT(none.err, HasSubstr("is no PJRT plugin"));
   const ScopedVariable fault(kFault, "load:abort");
-  const CommandOutput died =
-      Run(Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes));
+  const Outcome died = Run(Options(TIDEWHEEL_FAULTY_PLUGIN, kThreeShapes));
   EXPECT_EQ(died.exit_code, 1);
   EXPECT_THAT(died.err, AllOf(HasSubstr("the compiler's process was ended by"),
                               HasSubstr("told to abort")));
@@ -154,7 +152,7 @@ TEST_F(TpuCompileTest, PluginThatCanNotBeLoadedIsNotAVerdict) {
 
 TEST_F(TpuCompileTest, PluginThatCompilesForNoTpuIsBadInput) {
   TIDEWHEEL_REQUIRE_PJRT_CPU_PLUGIN(path, 0);
-  const CommandOutput output = Run(Options(path, kThreeShapes));
+  const Outcome output = Run(Options(path, kThreeShapes));
   EXPECT_EQ(output.exit_code, kExitBadInput);
   EXPECT_THAT(output.err, HasSubstr("compiles for no TPU; give the path of"));
 }
@@ -182,7 +180,7 @@ TEST_F(TpuCompileTest, MistakesInAShapeFileHaveAPlace) {
        "form 'both' is neither"},
   };
   for (const auto& test_case : kCases) {
-    const CommandOutput output =
+    const Outcome output =
         Run(Options(TIDEWHEEL_FAULTY_PLUGIN, test_case.text));
     EXPECT_EQ(output.exit_code, kExitBadInput) << test_case.text;
     EXPECT_THAT(output.err, HasSubstr(test_case.error)) << test_case.text;
@@ -191,7 +189,7 @@ TEST_F(TpuCompileTest, MistakesInAShapeFileHaveAPlace) {
 
 TEST_F(TpuCompileTest, LibtpuCompilesOurProgramsWithThePoolInPlace) {
   TIDEWHEEL_REQUIRE_LIBTPU(path);
-  const CommandOutput output = Run(Options(path, R"([
+  const Outcome output = Run(Options(path, R"([
     {"num_tokens": 16, "max_num_seqs": 8, "pages_per_seq": 16,
      "page_size": 16, "num_q_heads": 8, "num_kv_heads": 2, "head_dim": 128,
      "generations": ["v5e"]}])"));
@@ -295,7 +293,7 @@ class KernelFolderTest : public TpuCompileTest {
 TEST_F(KernelFolderTest, KernelIsNamedByItsFile) {
   // Of 256 x 16 x 4 x 128 x 2 bytes.
   const ScopedVariable alias(kAlias, "4194304");
-  const CommandOutput text = Run(options_);
+  const Outcome text = Run(options_);
   EXPECT_EQ(text.exit_code, 0) << text.out << text.err;
   EXPECT_THAT(text.out, HasSubstr("one.mlirbc"));
   options_.json = true;
@@ -307,7 +305,7 @@ TEST_F(KernelFolderTest, KernelIsNamedByItsFile) {
 
 TEST_F(KernelFolderTest, FolderThatIsNotWhatItsManifestSaysIsBadInput) {
   const auto expect_refused = [this](const std::string& error) {
-    const CommandOutput output = Run(options_);
+    const Outcome output = Run(options_);
     EXPECT_EQ(output.exit_code, kExitBadInput) << output.out;
     EXPECT_THAT(output.err, HasSubstr(error));
     EXPECT_EQ(output.out, "");

@@ -134,7 +134,7 @@ TEST_F(TuneRunTest, AStoppedSearchPrintsTheBestSoFar) {
               context);
   EXPECT_EQ(exit_code, kExitInterrupted);
   std::fclose(context.err);
-  EXPECT_THAT(ReadAll(context.out),
+  EXPECT_THAT(TakeText(context.out),
               AllOf(HasSubstr("best so far"), HasSubstr("max_num_seqs = ")));
 }
 
