@@ -172,6 +172,30 @@ TEST(SchedulerInFlightTest, ResultOfAnEndedRequestIsNotItsSuccessors) {
   EXPECT_EQ(world.answer(b), Answer(2));
 }
 
+// Else the pages that it gave up would be given back to it before their taker
+// has made use of them.
+TEST(SchedulerInFlightTest, AVictimWaitsUntilAStepIsCommitted) {
+  WorldOptions options = TwoInFlight();
+  options.num_pages = 4;
+  SchedulerWorld world(options);
+  world.Submit({.prompt = 32, .max_new = 17});
+  const RequestId victim = world.Submit({.prompt = 32, .max_new = 17});
+  world.Step();
+  const StepPlan* first = world.Plan();
+  ASSERT_EQ(world.wait_reason(victim), WaitReason::kPreempted);
+  const StepPlan* second = world.Plan();
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(world.wait_reason(victim), WaitReason::kPreempted);
+  world.Commit(*first);
+  world.Commit(*second);
+  ASSERT_NE(world.Plan(), nullptr);
+  EXPECT_EQ(world.wait_reason(victim), WaitReason::kPages);
+  world.Commit();
+  world.RunAll();
+  EXPECT_EQ(world.result(victim).preemptions, 1);
+  EXPECT_EQ(world.answer(victim), Answer(17));
+}
+
 TEST(SchedulerInFlightTest, PreemptedSequenceDropsItsTokenAndGetsItAgain) {
   WorldOptions options = TwoInFlight();
   options.page_size = 4;
