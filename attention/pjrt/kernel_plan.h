@@ -43,8 +43,10 @@ absl::StatusOr<KernelPlan> PlanKernels(const AttentionProgramShape& shape,
                                        const KernelLibrary* library,
                                        TpuGeneration generation);
 
+// Whether it is worth a compile, which takes minutes where blocks are far too
+// large. A kernel that may compile is.
 // Errors: FailedPrecondition, with the rule, the need and the limit, where
-// tpu_limits does not predict that the kernel compiles with its blocks.
+// tpu_limits is certain that the kernel does not compile with its blocks.
 absl::Status CheckKernelFits(const KernelArtifact& artifact);
 
 }  // namespace tidewheel

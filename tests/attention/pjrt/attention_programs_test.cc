@@ -3,7 +3,9 @@
 
 #include "attention/pjrt/attention_programs.h"
 
+#include <cstdint>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -238,6 +240,25 @@ TEST_F(AttentionProgramsTest, KernelWhoseBlocksDoNotFitIsNotUsed) {
   MakePrograms(Plan(2048));
   EXPECT_NE(Get(AttentionForm::kPrefill, 2000), nullptr);
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("does not fit")));
+}
+
+// Between the two bounds of what it needs the compiler decides.
+TEST_F(AttentionProgramsTest, KernelThatMayFitIsTried) {
+  MakeLibrary({{2048, 8, 20, 64}});
+  KernelArtifact artifact = library_->manifest().artifacts.front();
+  artifact.vmem_limit_bytes = 1;
+  const std::string refusal(CheckKernelFits(artifact).message());
+  std::smatch bounds;
+  ASSERT_TRUE(std::regex_search(
+      refusal, bounds, std::regex("up to (\\d+) bytes .* at least (\\d+)")));
+  const int64_t least = std::stoll(bounds[2]);
+  ASSERT_LT(least, std::stoll(bounds[1]));
+  artifact.vmem_limit_bytes = least;
+  EXPECT_THAT(CheckKernelFits(artifact), IsOk());
+  artifact.vmem_limit_bytes = least - 1;
+  EXPECT_THAT(CheckKernelFits(artifact),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("does not fit")));
 }
 
 TEST_F(AttentionProgramsTest, KernelThatWasDamagedSinceIsNotUsed) {
