@@ -127,10 +127,15 @@ TEST(TpuLimitsShapeTest, QueriesAreF32OrBf16) {
   }
 }
 
-TEST(TpuLimitsShapeTest, ABlockOfOneTokenNeedsF32) {
-  KernelShape shape = Small(8, 2);
+KernelShape OneTokenBlocks(int32_t q_heads, int32_t kv_heads) {
+  KernelShape shape = Small(q_heads, kv_heads);
   shape.page_size = 1;
   shape.num_kv_pages_per_block = 1;
+  return shape;
+}
+
+TEST(TpuLimitsShapeTest, ABlockOfOneTokenNeedsF32) {
+  KernelShape shape = OneTokenBlocks(8, 2);
   EXPECT_EQ(ClassOnV6e(shape), "export_verification");
   shape.num_kv_pages_per_block = 2;
   EXPECT_EQ(ClassOnV6e(shape), "ok");
@@ -147,9 +152,7 @@ TEST(TpuLimitsShapeTest, ABlockOfOneTokenNeedsF32) {
 }
 
 TEST(TpuLimitsShapeTest, ABlockOfOneTokenTakesScaledKOfF32Queries) {
-  KernelShape shape = Small(8, 2);
-  shape.page_size = 1;
-  shape.num_kv_pages_per_block = 1;
+  KernelShape shape = OneTokenBlocks(8, 2);
   shape.q_dtype = QueryDtype::kF32;
   shape.kv_dtype = KvDtype::kFp8E5m2;
   EXPECT_EQ(ClassOnV6e(shape), "export_verification");
@@ -160,9 +163,7 @@ TEST(TpuLimitsShapeTest, ABlockOfOneTokenTakesScaledKOfF32Queries) {
 }
 
 TEST(TpuLimitsShapeTest, ABlockOfOneTokenTakesOneRowOfQueries) {
-  KernelShape shape = Small(2, 2);
-  shape.page_size = 1;
-  shape.num_kv_pages_per_block = 1;
+  KernelShape shape = OneTokenBlocks(2, 2);
   EXPECT_EQ(ClassOnV6e(shape), "export_verification");
   shape.num_queries_per_block = 1;
   EXPECT_EQ(ClassOnV6e(shape), "ok");

@@ -19,9 +19,9 @@ DTYPE_NAMES = {"bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "fp8",
                "float8_e5m2": "e5m2", "int8": "i8"}
 # Where attention/block_choice.h starts and between which bounds it descends.
 PREFERRED_TOKENS, PREFERRED_QUERIES = 512, 32
+VECTOR_TOKENS, VECTOR_QUERIES = 128, 8
 # Above the kernel's limit, not above what the chip has.
 SCOPED_VMEM = "oom_scoped_vmem"
-VECTOR_TOKENS, VECTOR_QUERIES = 128, 8
 
 
 class BlockLimits:
@@ -35,7 +35,7 @@ class BlockLimits:
 
     The blocks of every configuration must be given.
     """
-    return [entry and entry["reason"] for entry in self._ask(configs)]
+    return [entry and entry["reason"] for entry in self.disagreements(configs)]
 
   def with_limits(self, configs):
     """The same, with a limit where blocks need more than the default.
@@ -44,7 +44,7 @@ class BlockLimits:
     blocks of every configuration must be given; a limit that is given stays.
     """
     result = list(configs)
-    for index, entry in enumerate(self._ask(configs)):
+    for index, entry in enumerate(self.disagreements(configs)):
       if (entry and entry["predicted"] == SCOPED_VMEM
           and configs[index].vmem_limit_bytes is None):
         result[index] = dataclasses.replace(
@@ -52,8 +52,12 @@ class BlockLimits:
     return [config if refusal else raised for config, raised, refusal in
             zip(configs, result, self.refusals(result))]
 
-  def _ask(self, configs):
-    """What `check --against` says of each that is refused, else None."""
+  def disagreements(self, configs):
+    """What `check --against` says of each that is refused, else None.
+
+    An object with predicted (the class), reason, may_compile and needed_bytes.
+    The blocks of every configuration must be given.
+    """
     columns = ("chip", "libtpu", "sweep", "q_heads", "kv_heads", "head_dim",
                "page_size", "q_dtype", "kv_dtype", "max_num_seqs",
                "pages_per_seq", "max_num_batched_tokens", "bkv_pages", "bq",

@@ -8,21 +8,21 @@ tools/export_tpu_kernel.py.
 """
 
 import csv
-import json
 import pathlib
 import random
-import subprocess
-import tempfile
+import sys
 
-SCOPED_VMEM = "oom_scoped_vmem"  # above the limit, not above what the chip has
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from tpu_export.block_limits import (  # noqa: E402
+    DTYPE_NAMES, SCOPED_VMEM, BlockLimits)
+from tpu_export.kernel_config import make_config  # noqa: E402
+
 GENERATIONS = ("v4", "v5e", "v5p", "v6e", "v7x")
 MIB = 1 << 20
 # The kernel's limit where none is given (attention/tpu_generation.h).
 DEFAULT_LIMITS = {"v4": 16 * MIB, "v5e": 16 * MIB, "v5p": 16 * MIB,
                   "v6e": 32 * MIB, "v7x": 32 * MIB}
-# Names of the tidewheel command's CSV.
-DTYPES = {"bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "fp8",
-          "float8_e5m2": "e5m2", "int8": "i8"}
 DTYPE_BYTES = {"bfloat16": 2, "float32": 4, "float8_e4m3fn": 1,
                "float8_e5m2": 1, "int8": 1}
 HEADS = ((8, 1), (16, 1), (7, 1), (8, 2), (14, 2), (16, 2), (32, 2), (16, 4),
@@ -39,57 +39,39 @@ PROGRAM_TYPES = (("bfloat16", "bfloat16"), ("bfloat16", "float8_e4m3fn"),
                  ("float32", "float32"), ("bfloat16", "int8"),
                  ("bfloat16", "float8_e5m2"), ("bfloat16", "float32"))
 POOL_BYTES = 128 * MIB
-COLUMNS = ("chip", "libtpu", "sweep", "q_heads", "kv_heads", "head_dim",
-           "page_size", "q_dtype", "kv_dtype", "max_num_seqs", "pages_per_seq",
-           "max_num_batched_tokens", "bkv_pages", "bq", "vmem_limit",
-           "kv_scales", "verdict", "error_class")
 
 
-def predict(tidewheel, shapes, limit=None):
-  """(class or None, reason, need or None) of each, by the rules of `tidewheel`.
+def configs_of(shapes):
+  """What the exporter makes of the shapes."""
+  configs = []
+  for shape in shapes:
+    fields = dict(shape)
+    generation, = fields.pop("generations")
+    configs.append(make_config({"generation": generation, **fields}))
+  return configs
 
-  Limits of vector memory are `limit`, or else those of the shapes.
-  """
-  with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder) / "shapes.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-      writer = csv.writer(file, lineterminator="\n")
-      writer.writerow(COLUMNS)
-      for s in shapes:
-        writer.writerow((
-            s["generations"][0], "-", "grid", s["num_q_heads"],
-            s["num_kv_heads"], 128, s["page_size"], DTYPES[s["q_dtype"]],
-            DTYPES[s["kv_dtype"]], s["max_num_seqs"], s["pages_per_seq"],
-            s["num_tokens"], s["num_kv_pages_per_block"],
-            s["num_queries_per_block"],
-            limit or s.get("vmem_limit_bytes", ""),
-            "both" if "k_scale" in s else "none", "ok", ""))
-    done = subprocess.run([tidewheel, "check", "--against", str(path),
-                           "--json"], capture_output=True, text=True,
-                          check=True)
-  refused = {entry["line"]: (entry["predicted"], entry["reason"],
-                             entry["needed_bytes"])
-             for entry in json.loads(done.stdout)["grid"]["disagreements"]}
-  # Line 1 is the header.
-  return [refused.get(line, (None, "", None))
-          for line in range(2, len(shapes) + 2)]
+
+def predict(tidewheel, shapes):
+  """(class or None, reason, need or None) of each, by tidewheel's rules."""
+  return [(entry["predicted"], entry["reason"], entry["needed_bytes"])
+          if entry else (None, "", None)
+          for entry in BlockLimits(tidewheel).disagreements(configs_of(shapes))]
 
 
 def predicted_need(tidewheel, shapes):
   """Bytes of vector memory that the rule allows for each shape, or None."""
   # With one byte of memory every need is refused, and told.
+  tiny = [{**shape, "vmem_limit_bytes": 1} for shape in shapes]
   return [need if failure == SCOPED_VMEM else None
-          for failure, _, need in predict(tidewheel, shapes, limit=1)]
+          for failure, _, need in predict(tidewheel, tiny)]
 
 
 def with_limits(tidewheel, shapes):
   """The shapes with the limits that the exporter gives them."""
-  raised = [{**shape, "vmem_limit_bytes": need}
-            if failure == SCOPED_VMEM else shape for shape, (failure, _, need)
-            in zip(shapes, predict(tidewheel, shapes))]
-  # A chip that has less keeps its default.
-  return [shape if failure else more for shape, more, (failure, _, _)
-          in zip(shapes, raised, predict(tidewheel, raised))]
+  settled = BlockLimits(tidewheel).with_limits(configs_of(shapes))
+  return [shape if config.vmem_limit_bytes is None
+          else {**shape, "vmem_limit_bytes": config.vmem_limit_bytes}
+          for shape, config in zip(shapes, settled)]
 
 
 def random_shape(rng, generation):
@@ -163,7 +145,7 @@ def key_of(chip, q_heads, kv_heads, q_dtype, kv_dtype, num_tokens,
 
 def key_of_shape(s):
   return key_of(s["generations"][0], s["num_q_heads"], s["num_kv_heads"],
-                DTYPES[s["q_dtype"]], DTYPES[s["kv_dtype"]], s["num_tokens"],
+                DTYPE_NAMES[s["q_dtype"]], DTYPE_NAMES[s["kv_dtype"]], s["num_tokens"],
                 s["page_size"] * s["num_kv_pages_per_block"],
                 s["num_queries_per_block"])
 
@@ -202,7 +184,7 @@ def draw(tidewheel, seed, count, measured, edges):
     kind = (len(drawn) // len(GENERATIONS)) % 10
     make = {8: smem_shape, 9: rule_shape}.get(kind, make_blocks)
     # One question to the rules for many candidates.
-    candidates = [make(rng, generation) for _ in range(40)]
+    candidates = [finish(make(rng, generation)) for _ in range(40)]
     needs = (predicted_need(tidewheel, candidates)
              if make is limited_shape else [None] * len(candidates))
     for shape, need in zip(candidates, needs):
@@ -213,7 +195,7 @@ def draw(tidewheel, seed, count, measured, edges):
         if need is None or not 0.5 * limit <= need <= 1.5 * limit:
           continue
       seen.add(key_of_shape(shape))
-      drawn.append(finish(shape))
+      drawn.append(shape)
       break
   return drawn if edges else with_limits(tidewheel, drawn)
 

@@ -159,7 +159,7 @@ def line_of(row):
   need, limit = predicted.get("needed_bytes"), predicted.get("limit_bytes")
   blocks = (f"{row['num_kv_pages_per_block']}x{row['num_queries_per_block']}"
             if "num_kv_pages_per_block" in row else row["program"])
-  types = "/".join(draw.DTYPES[row[name]] for name in ("q_dtype", "kv_dtype"))
+  types = "/".join(draw.DTYPE_NAMES[row[name]] for name in ("q_dtype", "kv_dtype"))
   if "temp_bound_bytes" in predicted and predicted["temp_bound_bytes"]:
     need, limit = row.get("temp_bytes"), predicted["temp_bound_bytes"]
   verdict = row.get("error_class") or row["verdict"]
